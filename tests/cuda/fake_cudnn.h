@@ -9,7 +9,7 @@
 
 #include "adapters/native/cuda/cudnn.h"
 
-enum { ENTRIES_MAX = 10, ENGINES_MAX = 16, FAKE_TENSORS = 40, FAKE_OPERATIONS = 24 };
+enum { ENTRIES_MAX = 10, ENGINES_MAX = 16, FAKE_TENSORS = 48, FAKE_OPERATIONS = 32 };
 
 /* Attributes that only this fake and a complete caller know; values of cudnn_graph_v9.h. */
 enum { CUDNN_ATTR_ENGINE_OPERATION_GRAPH = 1300, CUDNN_ATTR_DEVICEPROP_DEVICE_ID = 2700 };
@@ -28,7 +28,8 @@ struct fake_operation {
 	int descriptor; /* its type */
 	int mode;	/* of a function or reduction */
 	int64_t axis;
-	int in[3], out; /* tensors; -1: none */
+	double probability; /* of a 1 */
+	int in[3], out;	    /* tensors; -1: none */
 };
 struct fake_network {
 	struct fake_tensor tensors[FAKE_TENSORS];

@@ -17,7 +17,7 @@ static int finalize_tensor(const struct fake_descriptor *d)
 	if (alignment < 1 || (alignment & (alignment - 1)))
 		return fake_fail(CUDNN_STATUS_BAD_PARAM, "the alignment is no power of two");
 	if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16 &&
-	    type != CUDNN_DATA_INT32 && type != CUDNN_DATA_BOOLEAN)
+	    type != CUDNN_DATA_INT32 && type != CUDNN_DATA_INT64 && type != CUDNN_DATA_BOOLEAN)
 		return fake_fail(CUDNN_STATUS_NOT_SUPPORTED, "the fake has no such type");
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -207,6 +207,7 @@ static int read_graph(struct fake_descriptor *d)
 	int status = CUDNN_STATUS_SUCCESS, count;
 
 	if (list[0]->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR ||
+	    list[0]->type == CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR ||
 	    list[0]->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
 		return fake_network_read(d, &d->problem.network);
 	for (int64_t i = 0; i < operations->count && status == CUDNN_STATUS_SUCCESS; i++) {
@@ -247,6 +248,8 @@ int fake_read(struct fake_descriptor *d)
 	case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
 	case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
 	case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+	case CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR:
+	case CUDNN_BACKEND_RNG_DESCRIPTOR:
 	case CUDNN_BACKEND_MATMUL_DESCRIPTOR:
 	case CUDNN_BACKEND_REDUCTION_DESCRIPTOR:
 		return CUDNN_STATUS_SUCCESS; /* judged within its graph */
@@ -261,7 +264,7 @@ int64_t fake_extent(const struct fake_tensor *t)
 
 	for (int i = 0; i < 4; i++)
 		last += (t->dims[i] - 1) * t->strides[i];
-	return (last + 1) * (t->type == CUDNN_DATA_FLOAT ? 4 : 2);
+	return (last + 1) * (t->type == CUDNN_DATA_INT64 ? 8 : t->type == CUDNN_DATA_FLOAT ? 4 : 2);
 }
 
 int fake_operands(const struct fake_problem *problem, const struct fake_tensor *out[FAKE_OPERANDS])

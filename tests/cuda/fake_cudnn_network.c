@@ -36,7 +36,14 @@ static const struct form {
 	 CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
 	 -1,
 	 -1},
+	{CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
+	 {CUDNN_ATTR_OPERATION_RNG_SEED, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC, -1},
+	 CUDNN_ATTR_OPERATION_RNG_YDESC,
+	 CUDNN_ATTR_OPERATION_RNG_DESC,
+	 CUDNN_ATTR_RNG_DISTRIBUTION},
 };
+
+enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
 
 /* The tensor's place in the network, where it is added unless it is there; -1: not set. */
 static int place(const struct fake_descriptor *operation, int attribute, struct fake_network *n)
@@ -98,11 +105,11 @@ int fake_network_read(const struct fake_descriptor *graph, struct fake_network *
 		struct fake_operation *o = &n->operations[n->operation_count++];
 		const struct form *form = forms;
 		const struct fake_descriptor *how;
-		const struct fake_entry *axis;
+		const struct fake_entry *axis, *probability;
 
-		while (form < forms + 4 && form->descriptor != list[i]->type)
+		while (form < forms + FORMS && form->descriptor != list[i]->type)
 			form++;
-		if (form == forms + 4 || n->tensor_count + 4 > FAKE_TENSORS)
+		if (form == forms + FORMS || n->tensor_count + 4 > FAKE_TENSORS)
 			return fake_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
 					 "the fake has no such graph");
 		o->descriptor = list[i]->type;
@@ -115,6 +122,9 @@ int fake_network_read(const struct fake_descriptor *graph, struct fake_network *
 		o->mode = how && form->mode >= 0 ? fake_word(how, form->mode, -1) : 0;
 		axis = how ? fake_entry(how, CUDNN_ATTR_POINTWISE_AXIS) : NULL;
 		o->axis = axis ? *(const int64_t *)axis->data : -1;
+		probability =
+			how ? fake_entry(how, CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY) : NULL;
+		o->probability = probability ? *(const double *)probability->data : 0;
 	}
 	return judge(n);
 }
@@ -213,6 +223,17 @@ static double reduction_at(const struct fake_tensor *x, const double *values, in
 	return result;
 }
 
+/* Element i of a mask: the same for the same seed and offset. */
+static double draw_at(double seed, double offset, double probability, int64_t i)
+{
+	uint64_t x = (uint64_t)(int64_t)seed * UINT64_C(0x9e3779b97f4a7c15) +
+		     (uint64_t)(int64_t)offset + (uint64_t)i;
+
+	x = (x ^ x >> 31) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (double)(x >> 11) * 0x1p-53 < probability;
+}
+
 /* The same memory with other dimensions. */
 static void reshape(const struct fake_tensor *x, const double *from, const struct fake_tensor *y,
 		    double *to)
@@ -249,7 +270,9 @@ static void compute(const struct fake_network *n, const struct fake_operation *o
 		double *y = &values[o->out][i];
 
 		index_of(out, i, index);
-		if (o->descriptor == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
+		if (o->descriptor == CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR)
+			*y = draw_at(x[0][0], x[1][0], o->probability, i);
+		else if (o->descriptor == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
 			*y = product_at(in[0], x[0], in[1], x[1], index);
 		else if (o->descriptor == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
 			*y = reduction_at(in[0], x[0], o->mode, index);

@@ -53,6 +53,8 @@ double fake_number_read(const void *data, int64_t i, int type)
 	switch (type) {
 	case CUDNN_DATA_FLOAT:
 		return ((const float *)data)[i];
+	case CUDNN_DATA_INT64:
+		return (double)((const int64_t *)data)[i];
 	case CUDNN_DATA_HALF:
 		return from_half(((const uint16_t *)data)[i]);
 	default:

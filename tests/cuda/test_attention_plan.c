@@ -111,8 +111,10 @@ static void run(struct kernel_device *d, struct case_of_attention *c,
 	void *data[ATTENTION_ARRAYS];
 
 	memcpy(data, c->data, sizeof(data));
-	for (int i = ATTENTION_DY; !problem.gradient && i < ATTENTION_ARRAYS; i++)
+	for (int i = ATTENTION_DY; !problem.gradient && i <= ATTENTION_DQ_SUMS; i++)
 		data[i] = i == ATTENTION_STATS ? data[i] : NULL;
+	if (problem.ratio == 0)
+		data[ATTENTION_SEED] = data[ATTENTION_OFFSET] = NULL;
 	check(attention_plan_make(&c->cudnn, c->handle, NULL, &problem, "attention", &plan, &err),
 	      &err);
 	check(attention_plan_run(&c->cudnn, c->handle, &problem, &plan, scale, data,
@@ -144,33 +146,44 @@ static double worst(struct kernel_device *d, const struct case_of_attention *c)
 	return most;
 }
 
-static double error_with(struct kernel_device *d, enum dtype type, bool causal,
-			 enum mistake mistake)
+/* Arrays of random numbers; `left`: what the scratch holds. */
+static void open_case(struct kernel_device *d, struct case_of_attention *c, enum dtype type,
+		      double left)
 {
-	struct case_of_attention c = {.type = type};
-	struct attention_problem forward = problem_of(type, causal && mistake != NO_MASK, false);
-	struct attention_problem backward = problem_of(type, causal && mistake != NO_MASK, true);
-	float scale = mistake == OTHER_SCALE ? 1.1F * SCALE : SCALE;
+	const double words[] = {77, 0, 0, 0};
 	struct error err = ERROR_INIT;
-	double error;
 
-	check(cudnn_load(&c.cudnn, NULL, &err), &err);
-	assert_int_equal(c.cudnn.Create(&c.handle), 0);
-	assert_int_equal(c.cudnn.SetStream(c.handle, d->stream), 0);
+	*c = (struct case_of_attention){.type = type};
+	check(cudnn_load(&c->cudnn, NULL, &err), &err);
+	assert_int_equal(c->cudnn.Create(&c->handle), 0);
+	assert_int_equal(c->cudnn.SetStream(c->handle, d->stream), 0);
 	for (int i = 0; i < ATTENTION_TENSORS; i++) {
 		int64_t count = SAMPLES * HEADS * WIDTH * rows_of(i);
 		bool given = i <= ATTENTION_V || i == ATTENTION_DY;
 
-		c.wanted[i] = normal_numbers(count, type, (uint64_t)i + 1, 0, given ? 1 : 0);
-		c.data[i] = pointer(device_array(d, type, count, given ? c.wanted[i] : NULL));
+		c->wanted[i] = normal_numbers(count, type, (uint64_t)i + 1, 0, given ? 1 : 0);
+		c->data[i] = pointer(device_array(d, type, count, given ? c->wanted[i] : NULL));
 	}
-	for (int i = ATTENTION_STATS; i < ATTENTION_ARRAYS; i++) {
+	for (int i = ATTENTION_STATS; i <= ATTENTION_DQ_SUMS; i++) {
 		int64_t count = i == ATTENTION_DQ_SUMS ? ROWS * WIDTH : ROWS;
-		double left = mistake == SUMS_LEFT ? 1 : 0;
 
-		c.data[i] = pointer(device_array(d, DTYPE_F32, count,
-						 normal_numbers(count, DTYPE_F32, 9, left, 0)));
+		c->data[i] = pointer(device_array(d, DTYPE_F32, count,
+						  normal_numbers(count, DTYPE_F32, 9, left, 0)));
 	}
+	c->data[ATTENTION_SEED] = pointer(device_array(d, DTYPE_I32, 2, words));
+	c->data[ATTENTION_OFFSET] = pointer(device_array(d, DTYPE_I32, 2, words + 2));
+}
+
+static double error_with(struct kernel_device *d, enum dtype type, bool causal,
+			 enum mistake mistake)
+{
+	struct case_of_attention c;
+	struct attention_problem forward = problem_of(type, causal && mistake != NO_MASK, false);
+	struct attention_problem backward = problem_of(type, causal && mistake != NO_MASK, true);
+	float scale = mistake == OTHER_SCALE ? 1.1F * SCALE : SCALE;
+	double error;
+
+	open_case(d, &c, type, mistake == SUMS_LEFT ? 1 : 0);
 	for (int64_t n = 0; n < SAMPLES * HEADS; n++)
 		head(c.wanted, n / HEADS, n % HEADS, causal);
 	if (mistake == STRIDES) { /* tokens of a head as if they were adjacent */
@@ -183,6 +196,66 @@ static double error_with(struct kernel_device *d, enum dtype type, bool causal,
 	c.cudnn.Destroy(c.handle);
 	kernel_device_forget(d);
 	return error;
+}
+
+/* The sum of the products of two arrays. */
+static double dot(struct kernel_device *d, const struct case_of_attention *c, int i, int j)
+{
+	int64_t count = SAMPLES * HEADS * WIDTH * rows_of(i);
+	double sum = 0, *a = read_array(d, (CUdeviceptr)(uintptr_t)c->data[i], c->type, count);
+	double *b = read_array(d, (CUdeviceptr)(uintptr_t)c->data[j], c->type, count);
+
+	for (int64_t k = 0; k < count; k++)
+		sum += a[k] * b[k];
+	return sum;
+}
+
+/* y is linear in v, scores are in q and in k. So y dy = v dv and q dq = k dk with any mask that is
+ * the same in both passes; and dq is the slope of y dy. */
+KERNEL_TEST(dropout_has_one_mask)
+{
+	const double step = 0.02;
+	int64_t count = SAMPLES * HEADS * WIDTH * QUERIES;
+	struct case_of_attention c;
+	struct attention_problem forward = problem_of(DTYPE_F16, true, false);
+	struct attention_problem backward = problem_of(DTYPE_F16, true, true);
+	double *q, *dq, sides[2], slope;
+
+	forward.ratio = backward.ratio = 0.4;
+	open_case(d, &c, DTYPE_F16, 0);
+	run(d, &c, forward, SCALE);
+	run(d, &c, backward, SCALE);
+	assert_true(fabs(dot(d, &c, ATTENTION_Y, ATTENTION_DY) -
+			 dot(d, &c, ATTENTION_V, ATTENTION_DV)) < 0.05);
+	assert_true(fabs(dot(d, &c, ATTENTION_Q, ATTENTION_DQ) -
+			 dot(d, &c, ATTENTION_K, ATTENTION_DK)) < 0.05);
+	slope = dot(d, &c, ATTENTION_DQ, ATTENTION_DQ);
+	dq = read_array(d, (CUdeviceptr)(uintptr_t)c.data[ATTENTION_DQ], DTYPE_F16, count);
+	for (int side = 0; side < 2; side++) {
+		q = normal_numbers(count, DTYPE_F16, ATTENTION_Q + 1, 0, 1);
+		for (int64_t i = 0; i < count; i++)
+			q[i] = in_type(q[i] + (side ? step : -step) * dq[i], DTYPE_F16);
+		c.data[ATTENTION_Q] = pointer(device_array(d, DTYPE_F16, count, q));
+		run(d, &c, forward, SCALE);
+		sides[side] = dot(d, &c, ATTENTION_Y, ATTENTION_DY);
+	}
+	assert_true(fabs((sides[1] - sides[0]) / (2 * step) - slope) < 0.05 * slope);
+	/* Another mask in the gradient is seen. */
+	backward.ratio = 0;
+	run(d, &c, backward, SCALE);
+	assert_true(fabs(dot(d, &c, ATTENTION_Y, ATTENTION_DY) -
+			 dot(d, &c, ATTENTION_V, ATTENTION_DV)) > 0.5);
+	/* The weights of a query still sum to 1 on average. */
+	count = SAMPLES * HEADS * WIDTH * KEYS;
+	c.data[ATTENTION_V] = pointer(
+		device_array(d, DTYPE_F16, count, normal_numbers(count, DTYPE_F16, 1, 1, 0)));
+	run(d, &c, forward, SCALE);
+	q = read_array(d, (CUdeviceptr)(uintptr_t)c.data[ATTENTION_Y], DTYPE_F16, ROWS * WIDTH);
+	slope = 0;
+	for (int i = 0; i < ROWS * WIDTH; i++)
+		slope += q[i] / (ROWS * WIDTH);
+	assert_true(fabs(slope - 1) < 0.2);
+	c.cudnn.Destroy(c.handle);
 }
 
 KERNEL_TEST(attention_is_right)

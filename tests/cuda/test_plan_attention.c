@@ -75,12 +75,20 @@ TEST(attention_is_planned)
 		p.gradient = true;
 		plan(&cudnn, device, &p);
 	}
+	for (int gradient = 0; gradient < 2; gradient++) {
+		struct attention_problem p = problem_of(&sizes[0], true);
+
+		p.causal = p.stats = true;
+		p.gradient = gradient;
+		p.ratio = 0.1;
+		plan(&cudnn, device, &p);
+	}
 	wrong.width--; /* cuDNN wants a multiple of 8 */
 	assert_int_equal(
 		attention_plan_make(&cudnn, NULL, device, &wrong, "attention", &none, &err),
 		PRONY_UNSUPPORTED);
 	cudnn_version_text(&cudnn, version, sizeof(version));
-	print_message("# cuDNN %s: %zu plans\n", version, 4 * COUNT(sizes));
+	print_message("# cuDNN %s: %zu plans\n", version, 4 * COUNT(sizes) + 2);
 	free(text);
 	cudnn.BackendDestroyDescriptor(device);
 }

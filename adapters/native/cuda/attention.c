@@ -86,6 +86,8 @@ static void describe(const struct lowering *l, const struct fused_attention *a,
 	p->type = l->data;
 	p->causal = a->found.mask != VALUE_NONE;
 	p->stats = a->gradient >= 0;
+	if (l->training && l->recipe->dropout && a->found.dropout >= 0)
+		p->ratio = l->graph->nodes[a->found.dropout].attributes.ratio;
 	for (int i = 0; i < ATTENTION_TENSORS; i++)
 		pack(p, i);
 }
@@ -110,8 +112,6 @@ bool cuda_takes_attention(struct lowering *l, struct fused_attention *a, const c
 	describe(l, a, &p);
 	if (l->data == DTYPE_F32)
 		reason = "cuDNN's attention takes fp16 and bf16 only";
-	else if (l->training && l->recipe->dropout && found->dropout >= 0)
-		reason = "dropout of its weights";
 	else if (p.causal && !(mask && attention_mask_is_causal(mask, p.queries, p.keys)))
 		reason = "its mask is not causal";
 	if (reason) {
@@ -271,6 +271,23 @@ static enum prony_status declare(struct lowering *l, const struct attention *fou
 	return status;
 }
 
+/* Draws the numbers from which cuDNN draws the mask of this step. */
+static void append_seed(struct lowering *l, const struct fused_attention *a, struct layer *layer)
+{
+	struct work *work;
+	int step = cuda_step_number(l);
+
+	layer->arrays[ATTENTION_SEED] = program_bytes(l->program, sizeof(int64_t));
+	layer->arrays[ATTENTION_OFFSET] = program_bytes(l->program, sizeof(int64_t));
+	work = cuda_kernel(l, l->graph->nodes[a->found.dropout].name, "seed", "attention_seed",
+			   DTYPE_COUNT, 1);
+	cuda_operand(l, work, layer->arrays[ATTENTION_SEED]);
+	cuda_operand(l, work, layer->arrays[ATTENTION_OFFSET]);
+	cuda_operand(l, work, step);
+	cuda_long(l, work, (int64_t)l->program->seed);
+	cuda_long(l, work, a->found.dropout);
+}
+
 static enum prony_status forward(struct lowering *l, struct fused_attention *a, struct error *err)
 {
 	struct layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
@@ -292,6 +309,8 @@ static enum prony_status forward(struct lowering *l, struct fused_attention *a, 
 		status = lower_new(l, DTYPE_F32, 1, &rows, &layer->arrays[ATTENTION_STATS], err);
 	if (status != PRONY_OK)
 		return status;
+	if (p->ratio > 0)
+		append_seed(l, a, layer);
 	append(l, l->graph->nodes[a->forward].name, layer);
 	a->detail = layer;
 	l->macs += 2 * rows * p->keys * p->width;

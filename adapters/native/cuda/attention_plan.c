@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* Names of tensors within a graph: 1 + enum attention_array, numbers of the host, inner values. */
-enum { UID_SCALE = 1 + ATTENTION_ARRAYS, UID_MASKED, UID_ONE, UID_INNER };
+enum { UID_SCALE = 1 + ATTENTION_ARRAYS, UID_MASKED, UID_KEPT, UID_GROWTH, UID_INNER };
 
-enum { OPERATIONS_MAX = 24 };
+enum { OPERATIONS_MAX = 32 };
 
 struct making {
 	struct plan_build b;
@@ -186,12 +186,54 @@ static cudnn_descriptor mask(struct making *m, cudnn_descriptor x)
 	return y;
 }
 
+/* One number in the device's memory. */
+static cudnn_descriptor word_of(struct making *m, enum attention_array i)
+{
+	return plan_tensor(&m->b, &(struct plan_tensor){.uid = 1 + (int64_t)i,
+							.type = CUDNN_DATA_INT64,
+							.dims = {1, 1, 1, 1},
+							.strides = {1, 1, 1, 1}});
+}
+
+/* 1 for each weight that is kept and 0 for the others. */
+static cudnn_descriptor drops(struct making *m)
+{
+	int distribution = CUDNN_RNG_DISTRIBUTION_BERNOULLI;
+	double kept = 1 - m->problem->ratio;
+	cudnn_descriptor how = plan_part(&m->b, CUDNN_BACKEND_RNG_DESCRIPTOR), made;
+	cudnn_descriptor y = scores(m, CUDNN_DATA_FLOAT);
+
+	plan_set(&m->b, how, CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_TYPE_RNG_DISTRIBUTION, 1,
+		 &distribution);
+	plan_set(&m->b, how, CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, 1,
+		 &kept);
+	plan_finalise(&m->b, how, "dropout");
+	made = plan_part(&m->b, CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR);
+	plan_set_part(&m->b, made, CUDNN_ATTR_OPERATION_RNG_YDESC, y);
+	plan_set_part(&m->b, made, CUDNN_ATTR_OPERATION_RNG_SEED, word_of(m, ATTENTION_SEED));
+	plan_set_part(&m->b, made, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC,
+		      word_of(m, ATTENTION_OFFSET));
+	plan_set_part(&m->b, made, CUDNN_ATTR_OPERATION_RNG_DESC, how);
+	plan_finalise(&m->b, made, "dropout");
+	append(m, made);
+	return y;
+}
+
+/* x mask growth, the result in that type. */
+static cudnn_descriptor drop(struct making *m, cudnn_descriptor x, cudnn_descriptor mask,
+			     cudnn_descriptor growth, int type)
+{
+	x = function(m, CUDNN_POINTWISE_MUL, x, mask, scores(m, CUDNN_DATA_FLOAT));
+	return function(m, CUDNN_POINTWISE_MUL, x, growth, scores(m, type));
+}
+
 static void forward(struct making *m)
 {
 	cudnn_descriptor q = array(m, ATTENTION_Q, false, false);
 	cudnn_descriptor s =
 		product(m, q, array(m, ATTENTION_K, true, false), scores(m, CUDNN_DATA_FLOAT));
 	cudnn_descriptor most, exponential, sum;
+	int type = plan_data_type(m->problem->type);
 
 	s = function(m, CUDNN_POINTWISE_MUL, s, number(m, UID_SCALE), scores(m, CUDNN_DATA_FLOAT));
 	if (m->problem->causal)
@@ -205,7 +247,9 @@ static void forward(struct making *m)
 		 function(m, CUDNN_POINTWISE_LOG, sum, NULL, column(m, 0)),
 		 column(m, m->problem->stats ? 1 + ATTENTION_STATS : 0));
 	s = function(m, CUDNN_POINTWISE_DIV, exponential, sum,
-		     scores(m, plan_data_type(m->problem->type)));
+		     scores(m, m->problem->ratio > 0 ? CUDNN_DATA_FLOAT : type));
+	if (m->problem->ratio > 0)
+		s = drop(m, s, drops(m), number(m, UID_GROWTH), type);
 	product(m, s, array(m, ATTENTION_V, false, false), array(m, ATTENTION_Y, false, false));
 }
 
@@ -229,20 +273,30 @@ static void gradient(struct making *m)
 	cudnn_descriptor q = array(m, ATTENTION_Q, false, false);
 	cudnn_descriptor k = array(m, ATTENTION_K, true, false);
 	cudnn_descriptor dy = array(m, ATTENTION_DY, false, false);
-	cudnn_descriptor scale = number(m, UID_SCALE), sums, share, ds;
+	cudnn_descriptor scale = number(m, UID_SCALE), growth = NULL, kept = NULL, sums, share, ds;
 
-	/* sums = sum of dy y; the engines want the product with 1 (of dropout). */
+	if (p->ratio > 0) {
+		growth = number(m, UID_GROWTH);
+		kept = drops(m);
+	}
+	/* sums = (1 - ratio) sum of dy y; the engines want the product without dropout, too. */
 	sums = function(m, CUDNN_POINTWISE_MUL, dy, array(m, ATTENTION_Y, false, false),
 			packed(m, UID_INNER + m->inner++, CUDNN_DATA_FLOAT, p->queries, p->width));
 	sums = reduce(m, CUDNN_REDUCE_TENSOR_ADD, sums);
-	sums = function(m, CUDNN_POINTWISE_MUL, sums, number(m, UID_ONE),
+	sums = function(m, CUDNN_POINTWISE_MUL, sums, number(m, UID_KEPT),
 			column(m, 1 + ATTENTION_ROW_SUMS));
 	share = weights(m, q, k, scale);
-	product(m, transpose_scores(m, share), dy, array(m, ATTENTION_DV, false, false));
-	/* ds = (dy v' - sums) share scale */
+	product(m,
+		transpose_scores(m, kept ? drop(m, share, kept, growth, CUDNN_DATA_FLOAT) : share),
+		dy, array(m, ATTENTION_DV, false, false));
+	/* ds = (dy v' mask - sums) share growth scale */
 	ds = product(m, dy, array(m, ATTENTION_V, true, false), scores(m, CUDNN_DATA_FLOAT));
+	if (kept)
+		ds = function(m, CUDNN_POINTWISE_MUL, ds, kept, scores(m, CUDNN_DATA_FLOAT));
 	ds = function(m, CUDNN_POINTWISE_SUB, ds, sums, scores(m, CUDNN_DATA_FLOAT));
 	ds = function(m, CUDNN_POINTWISE_MUL, ds, share, scores(m, CUDNN_DATA_FLOAT));
+	if (kept)
+		ds = function(m, CUDNN_POINTWISE_MUL, ds, growth, scores(m, CUDNN_DATA_FLOAT));
 	ds = function(m, CUDNN_POINTWISE_MUL, ds, scale, scores(m, CUDNN_DATA_FLOAT));
 	product(m, transpose_scores(m, ds), q, array(m, ATTENTION_DK, false, false));
 	function(m, CUDNN_POINTWISE_IDENTITY,
@@ -320,9 +374,10 @@ enum prony_status attention_plan_run(const struct cudnn *cudnn, cudnn_handle han
 				     const char *name, struct error *err)
 {
 	/* cudnn-frontend passes the lowest number before 9.10. */
-	float one = 1, masked = cudnn->GetVersion() < 91000 ? -FLT_MAX : -INFINITY;
-	int64_t ids[ATTENTION_ARRAYS + 3], count = 0;
-	void *addresses[ATTENTION_ARRAYS + 3];
+	float kept = (float)(1 - problem->ratio), growth = (float)(1 / (1 - problem->ratio)),
+	      masked = cudnn->GetVersion() < 91000 ? -FLT_MAX : -INFINITY;
+	int64_t ids[ATTENTION_ARRAYS + 4], count = 0;
+	void *addresses[ATTENTION_ARRAYS + 4];
 
 	for (int i = 0; i < ATTENTION_ARRAYS; i++) {
 		if (!data[i])
@@ -337,8 +392,12 @@ enum prony_status attention_plan_run(const struct cudnn *cudnn, cudnn_handle han
 		addresses[count++] = &masked;
 	}
 	if (problem->gradient) {
-		ids[count] = UID_ONE;
-		addresses[count++] = &one;
+		ids[count] = UID_KEPT;
+		addresses[count++] = &kept;
+	}
+	if (problem->ratio > 0) {
+		ids[count] = UID_GROWTH;
+		addresses[count++] = &growth;
 	}
 	return plan_run(cudnn, handle, plan, ids, addresses, count, workspace, word(problem), name,
 			err);

@@ -10,7 +10,7 @@
 #include "adapters/native/cuda/plan_build.h"
 
 /* Arrays of a plan. Those up to ATTENTION_DV are N x H x T x d in the type of activations, the
- * others fp32. */
+ * others fp32 but for the last two. */
 enum attention_array {
 	ATTENTION_Q,
 	ATTENTION_K,
@@ -26,6 +26,10 @@ enum attention_array {
 	ATTENTION_STATS = ATTENTION_TENSORS,
 	ATTENTION_ROW_SUMS, /* scratch of the gradients, N x H x T */
 	ATTENTION_DQ_SUMS,  /* scratch of the gradients, N x H x T x d; zero it before each run */
+	/* With dropout: one number each, 64 bits, in the device's memory. The gradients need those
+	 * of the forward pass. */
+	ATTENTION_SEED,
+	ATTENTION_OFFSET,
 	ATTENTION_ARRAYS
 };
 
@@ -37,6 +41,7 @@ struct attention_problem {
 	bool causal;   /* a query sees keys up to its own place */
 	bool gradient; /* dq, dk, dv; else y */
 	bool stats;    /* of a forward pass */
+	double ratio;  /* the share of weights that dropout drops, or 0 */
 };
 
 /* No plan uses more workspace than this. */

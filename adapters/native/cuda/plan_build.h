@@ -12,7 +12,7 @@
 enum { PLAN_ALIGNMENT = 16 };
 
 /* Descriptors of the largest graph, an attention's gradients, and of its plan. */
-enum { CUDNN_PLAN_PARTS = 96 };
+enum { CUDNN_PLAN_PARTS = 128 };
 
 struct cudnn_plan {
 	cudnn_descriptor execution;		  /* one of the parts */

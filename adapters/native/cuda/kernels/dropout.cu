@@ -50,3 +50,13 @@ DEVICE void dropout(T *y, const T *x, const word *step, long long n, struct cuda
 		dropout<T>(y, x, step, n, d);                                                      \
 	}
 FOR_TYPES(DROPOUT)
+
+// The seed of the mask that cuDNN draws in an attention: another one for each step and node.
+KERNEL(attention_seed)
+(long long *out, long long *offset, const unsigned long long *step, long long seed, long long node)
+{
+	FOR_ELEMENTS (i, 1) {
+		*out = (long long)(scramble(scramble(scramble((word)seed) ^ (*step - 1)) ^ (word)node) >> 1);
+		*offset = 0;
+	}
+}

@@ -36,7 +36,8 @@ struct image_place {
 	int row, column;
 };
 
-DEVICE image_place image_place_of(long long i, int height, int width, const struct resize_arguments &a)
+DEVICE image_place image_place_of(long long i, int height, int width,
+				  const struct resize_arguments &a)
 {
 	image_place p;
 	int channel = a.last ? (int)(i % a.channels) : 0;
