@@ -16,7 +16,7 @@ bool until_parse(const char *text, struct until *out)
 		if (strncmp(text, goals[goal], length) != 0)
 			continue;
 		const char *number = text + length;
-		struct until read = {.goal = goal, .target = strtod(number, &end)};
+		struct until read = {.goal = (enum goal)goal, .target = strtod(number, &end)};
 		if (end == number || *end || strspn(number, "0123456789.") != strlen(number) ||
 		    !(read.target > 0) || (goal == GOAL_ACCURACY && read.target > 1))
 			return false;
