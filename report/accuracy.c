@@ -84,7 +84,8 @@ static void fill_own(struct summary_row *row, const struct trainings *trainings)
 	const struct stored_cell *cell = row->cell;
 	struct summary_target *target = &row->target;
 
-	*target = (struct summary_target){.same = {.p = NAN}, .time = {NAN, NAN, NAN}};
+	*target = (struct summary_target){.same = {NAN, NAN, NAN, 0, NAN, NAN, NAN},
+					  .time = {NAN, NAN, NAN}};
 	target->steps = (struct target_steps){NAN, NAN, NAN};
 	target->seeds = trainings->count;
 	for (size_t i = 0; i < cell->process_count && trainings->count > 0; i++) {

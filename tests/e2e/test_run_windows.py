@@ -65,6 +65,7 @@ class WindowTest(ProgramTest):
         self.assertLessEqual(first["steps_low"], first["steps"])
         self.assertLess(first["ns_low"], first["ns_high"])
         self.assertLess(other["apart"], 0.5)
+        self.assertEqual((first["p"], first["differs"], first["apart"]), (None, None, None))
         rows = self.rows("select seed, steps, target_steps, block_steps, target_curve from process order by seed")
         self.assertEqual([row[0] for row in rows], sorted(list(range(1, 8)) + list(range(1, 7))))
         for _, steps, reached, block, curve in rows:
