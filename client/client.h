@@ -17,6 +17,8 @@
 struct client_spec {
 	const char *const *argv, *const *environment; /* of the worker */
 	const char *self;			      /* prony's executable, for the guard */
+	const char *launcher; /* MPI's, which must start several ranks (client/launcher.h); NULL */
+	int join_fd; /* a guard that waits there (launcher_join_fd) is used; 0: one is started */
 	const struct target *target; /* the target of hello: borrowed; NULL = the CPU, alone */
 	const char *bundle;	     /* the case bundle; its folder also replaces shared memory */
 	const int *cpus;	     /* cores to bind the worker to; NULL = not bound */
@@ -127,6 +129,9 @@ struct client_end {
 	bool exited_zero;
 	bool clean; /* it replied to close and exited 0 */
 };
+
+/* From now on it is asked nothing more: client_end ends it without a close. */
+void client_give_up(struct client *client);
 
 /* Asks the worker to close if it still can, waits briefly, ends the whole tree and reaps it. Never
  * fails; frees the client. NULL is allowed. */

@@ -45,7 +45,10 @@ static void reap(struct client *client)
 	while (client->report_fd >= 0 && clock_monotonic_ns() < deadline)
 		client_wait(&client, 1, false, deadline);
 	struct process_end end;
-	if (process_wait(client->guard, REAP_WAIT_NS, &end, NULL) == PRONY_TIMEOUT) {
+	if (client->spec->join_fd > 0) { /* its parent is MPI's launcher */
+		if (client->report_fd >= 0)
+			kill(client->guard, SIGKILL);
+	} else if (process_wait(client->guard, REAP_WAIT_NS, &end, NULL) == PRONY_TIMEOUT) {
 		kill(client->guard, SIGKILL);
 		process_wait(client->guard, -1, &end, NULL);
 	}
@@ -73,6 +76,11 @@ static void release(struct client *client)
 	free(client->read_file);
 	free(client->records);
 	free(client);
+}
+
+void client_give_up(struct client *client)
+{
+	client->broken = true;
 }
 
 void client_end(struct client *client, struct client_end *out)

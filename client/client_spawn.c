@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "base/process_tree.h"
 #include "base/strbuf.h"
 #include "client/client_internal.h"
+#include "client/guard.h"
 
 /* All pipes of a worker; index 0 is for reading, 1 for writing. The ring's pipes come last. */
 struct pipes {
@@ -83,6 +85,38 @@ static const char **worker_environment(const struct client_spec *spec)
 	return rows;
 }
 
+/* Sends a guard that has joined its CPUs and descriptors; those of its channels are in the order of
+ * their numbers, from 1 on. */
+static enum prony_status hand_over(struct client *client, const char *cpus,
+				   const struct process_fd *fds, size_t count, struct error *err)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(GUARD_JOIN_FDS_MAX * sizeof(int))];
+	} control = {.bytes = ""};
+	const struct iovec text = {.iov_base = (void *)(uintptr_t)cpus,
+				   .iov_len = strlen(cpus) + 1};
+	const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)&text,
+				       .msg_iovlen = 1,
+				       .msg_control = &control,
+				       .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	struct ucred peer = {.pid = 0};
+	socklen_t length = sizeof(peer);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (size_t i = 0; i < count; i++)
+		memcpy(CMSG_DATA(header) + i * sizeof(int), &fds[i].parent, sizeof(int));
+	if (sendmsg(client->spec->join_fd, &message, MSG_NOSIGNAL) < 0 ||
+	    getsockopt(client->spec->join_fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+		return error_errno(err, PRONY_CRASHED, errno,
+				   "cannot hand a worker's descriptors to its guard");
+	client->guard = peer.pid;
+	return PRONY_OK;
+}
+
 static enum prony_status spawn(struct client *client, struct pipes *pipes, struct error *err)
 {
 	const struct client_spec *spec = client->spec;
@@ -105,15 +139,16 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 			{.parent = pipes->ready[0], .child = FD_READY},
 			{.parent = pipes->freed[1], .child = FD_FREE},
 		};
-		size_t count = sizeof fds / sizeof *fds - (spec->ring_bytes ? 0 : 2);
+		size_t count = sizeof fds / sizeof *fds - (spec->ring_bytes ? 0 : 2) -
+			       (spec->no_shared_memory ? 1 : 0);
 		struct process_spec process = {.argv = argv,
 					       .environment = environment,
 					       .fds = fds,
-					       .fd_count =
-						       spec->no_shared_memory ? count - 1 : count,
+					       .fd_count = count,
 					       .new_group = true};
 		client->started_ns = clock_monotonic_ns();
-		status = process_start(&process, &client->guard, err);
+		status = spec->join_fd > 0 ? hand_over(client, strbuf_text(&cpus), fds, count, err)
+					   : process_start(&process, &client->guard, err);
 	}
 	strbuf_release(&cpus);
 	free(argv);

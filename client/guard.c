@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/process_tree.h"
+#include "client/client_internal.h"
 
 #define HELPERS_NAP_NS 10000000
 #define KILL_NAP_NS 1000000
@@ -215,17 +216,24 @@ static void report_end(int report_fd, int status, int left_over)
 	report(report_fd, line);
 }
 
-int guard_main(int argc, char **argv)
+/* Waits until the parent closes the life pipe. */
+static void wait_for_parent(int life_fd)
 {
-	/* argv: guard LIFE_FD REPORT_FD CPUS -- COMMAND... */
-	if (argc < 6 || strcmp(argv[4], "--"))
-		return EXIT_GUARD_USAGE;
-	int life_fd = (int)strtol(argv[1], NULL, 10), report_fd = (int)strtol(argv[2], NULL, 10);
+	ssize_t got;
+	char byte;
+
+	do {
+		got = read(life_fd, &byte, 1);
+	} while (got > 0 || (got < 0 && errno == EINTR));
+}
+
+static int guard_worker(int life_fd, int report_fd, const char *cpus, char **command)
+{
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_NAME, "prony-guard");
-	if (!bind_cpus(argv[3])) {
+	if (!bind_cpus(cpus)) {
 		report(report_fd, "{\"error\": \"cannot bind to the requested CPUs\"}\n");
 		return EXIT_GUARD_USAGE;
 	}
@@ -234,7 +242,7 @@ int guard_main(int argc, char **argv)
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &children, &mask);
-	pid_t worker = start_worker(argv + 5, life_fd, report_fd, &mask);
+	pid_t worker = start_worker(command, life_fd, report_fd, &mask);
 	if (worker < 0)
 		return EXIT_NO_WORKER;
 	close_channels(life_fd, report_fd);
@@ -245,4 +253,22 @@ int guard_main(int argc, char **argv)
 	int left_over = end_tree(worker, &status);
 	report_end(report_fd, status, left_over);
 	return 0;
+}
+
+int guard_main(int argc, char **argv)
+{
+	char cpus[GUARD_CPUS_BYTES];
+
+	/* argv: guard LIFE_FD REPORT_FD CPUS -- COMMAND... */
+	if (argc >= 6 && !strcmp(argv[4], "--"))
+		return guard_worker((int)strtol(argv[1], NULL, 10), (int)strtol(argv[2], NULL, 10),
+				    argv[3], argv + 5);
+	/* or: guard --join SOCKET -- COMMAND... */
+	if (argc < 5 || strcmp(argv[1], "--join") || strcmp(argv[3], "--"))
+		return EXIT_GUARD_USAGE;
+	if (!guard_join(argv[2], cpus, sizeof(cpus)))
+		return EXIT_NO_WORKER;
+	int code = guard_worker(FD_LIFE, FD_REPORT, cpus, argv + 4);
+	wait_for_parent(FD_LIFE);
+	return code;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/process.h"
 #include "datasets/format.h"
 #include "datasets/text.h"
 #include "plan/resolve_internal.h"
@@ -140,6 +141,30 @@ static void judge_ranks(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "device %s: ranks take resident batches only", device);
 	if (cell->cell.loop == LOOP_FIT)
 		add_reason(reasons, "device %s: ranks take loop step only", device);
+}
+
+/* Finds MPI's launcher for a cell whose ranks it must start. */
+static void find_launcher(struct plan_cell *cell, struct strbuf *reasons)
+{
+	const char *sums = cell->location->framework->ranks;
+	const char *named = getenv("PRONY_MPIRUN");
+	const char *const names[] = {"mpirun", "mpiexec"};
+
+	if (device_of(cell->cell.device).ranks == 1 || !sums || strcmp(sums, "mpi") != 0)
+		return;
+	for (size_t i = 0; !cell->launcher && i < (named ? 1 : 2); i++) {
+		char *found = process_find(named ? named : names[i]);
+
+		if (found)
+			cell->launcher = named ? named : names[i];
+		free(found);
+	}
+	if (!cell->launcher)
+		add_reason(reasons,
+			   "device %s: MPI's launcher starts the ranks of %s, and there is no %s; "
+			   "install openmpi-bin or mpich, or set PRONY_MPIRUN to a launcher",
+			   cell->cell.device, cell->location->framework->name,
+			   named ? named : "mpirun on PATH");
 }
 
 /* Adds a reason for a GPU that this machine lacks. */
@@ -459,6 +484,7 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 	if (reasons->length > 0)
 		return CELL_UNSUPPORTED;
 	judge_gpu(e, cell, reasons);
+	find_launcher(cell, reasons);
 	if (cell->location->origin == ORIGIN_NONE)
 		add_reason(reasons, "%s",
 			   cell->location->reason ? cell->location->reason : "not found");

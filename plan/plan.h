@@ -46,6 +46,7 @@ struct plan_cell {
 		gpu; /* "NVIDIA H200, sm_90, driver 580.159.04"; NULL: another device, or unknown */
 	const char *worker_name; /* the name required in hello; NULL: any */
 	const char *const *worker_argv, *const *worker_environment; /* NULL unless pending */
+	const char *launcher; /* MPI's, which must start its ranks: "mpirun"; NULL */
 };
 
 struct plan {

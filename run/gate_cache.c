@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/process.h"
 
 #define CPUINFO_BYTES_MAX ((size_t)16 << 20)
 
@@ -122,6 +123,16 @@ static void add_worker(const struct plan_cell *cell, struct digest *digest)
 	}
 }
 
+/* Adds the file of MPI's launcher, which decides on the library that sums. */
+static void add_launcher(const struct plan_cell *cell, struct digest *digest)
+{
+	char *found = process_find(cell->launcher), *file = found ? realpath(found, NULL) : NULL;
+
+	digest_add_text(digest, file);
+	free(file);
+	free(found);
+}
+
 /* Adds the description and files of the framework; false if prony did not install these files. */
 static bool identify_framework(struct gate_cache *cache, const struct plan_cell *cell)
 {
@@ -155,6 +166,7 @@ bool gate_cache_key(struct gate_cache *cache, const struct plan_cell *cell,
 	digest_add_text(&digest, cell->target.options);
 	digest_add(&digest, &recipe->threads, sizeof(recipe->threads));
 	digest_add(&digest, &cell->target.world_size, sizeof(cell->target.world_size));
+	add_launcher(cell, &digest);
 	digest_add_text(&digest, cache->program);
 	digest_add_text(&digest, cache->machine);
 	digest_add_text(&digest, cache->framework_files);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/launcher.h"
 #include "run/rendezvous.h"
 
 enum prony_status run_emit(const struct run_caller *caller, const struct run_event *event,
@@ -45,14 +46,19 @@ enum prony_status team_start(struct team *team, const struct client_spec *spec, 
 {
 	size_t wanted = (size_t)spec->target->world_size;
 	enum prony_status status = PRONY_OK;
+	struct client_spec shared = *spec;
 	team->count = 0;
+	team->launcher = NULL;
 	team->target = *spec->target;
+	shared.target = &team->target;
 	if (wanted > CLIENTS_MAX)
 		return error_set(err, PRONY_INTERNAL,
 				 "%zu workers requested, at most %d are supported", wanted,
 				 CLIENTS_MAX);
 	if (wanted > 1)
 		status = rendezvous_make(spec->bundle, &team->target, err);
+	if (wanted > 1 && spec->launcher && status == PRONY_OK)
+		status = launcher_start(spec->launcher, &shared, &team->launcher, err);
 	while (team->count < wanted && status == PRONY_OK) {
 		size_t rank = team->count++;
 		struct team_member *member = &team->members[rank];
@@ -61,16 +67,21 @@ enum prony_status team_start(struct team *team, const struct client_spec *spec, 
 		member->target = team->target;
 		member->target.rank = (int)rank;
 		member->spec.target = &member->target;
+		if (team->launcher)
+			member->spec.join_fd = launcher_join_fd(team->launcher, (int)rank);
 		team->clients[rank] = NULL;
 		status = client_start(&member->spec, &team->clients[rank], err);
 	}
 	return status;
 }
 
-/* Adds the rank to the error; returns the status. */
+/* Adds the rank to the error, unless the launcher was killed, which ends all; returns the status.
+ */
 static enum prony_status of_rank(const struct team *team, size_t rank, enum prony_status status,
 				 struct error *err)
 {
+	if (status == PRONY_CRASHED && team->launcher && launcher_lost(team->launcher, err))
+		return status;
 	if (status != PRONY_OK && team->count > 1)
 		error_prefix(err, "rank %zu of %zu", rank, team->count);
 	return status;
@@ -340,6 +351,10 @@ void team_end(struct team *team, struct client_end *out)
 {
 	if (team->count > 1)
 		close_all(team);
+	/* MPI's end waits for all ranks, so none may be asked alone. */
+	for (size_t i = 0; team->launcher && i < team->count; i++)
+		if (team->clients[i] && client_listens(team->clients[i]))
+			client_give_up(team->clients[i]);
 	*out = (struct client_end){.rss_peak_bytes = -1, .user_ns = -1, .system_ns = -1};
 	for (size_t i = 0; i < team->count; i++) {
 		struct client_end end = {.rss_peak_bytes = -1, .user_ns = -1, .system_ns = -1};
@@ -369,7 +384,9 @@ void team_end(struct team *team, struct client_end *out)
 		}
 		free(end.log);
 	}
-	if (team->count > 1)
+	launcher_end(team->launcher);
+	team->launcher = NULL;
+	if (team->target.world_size > 1)
 		rendezvous_remove(&team->target);
 	team->count = 0;
 }

@@ -31,6 +31,7 @@ struct team {
 		int64_t began_ns, took_ns, rss_peak_bytes, user_ns, system_ns;
 	} members[CLIENTS_MAX];
 	struct client *clients[CLIENTS_MAX]; /* by rank; owned */
+	struct launcher *launcher;	     /* of MPI's ranks; owned, or NULL */
 	size_t count;			     /* workers that were started */
 	struct target target;		     /* what all ranks have in common */
 };

@@ -37,6 +37,7 @@ enum prony_status team_launch(struct team *team, const struct launch *launch, si
 		.argv = launch->cell->worker_argv,
 		.environment = launch->cell->worker_environment,
 		.self = launch->settings->self,
+		.launcher = launch->cell->launcher,
 		.target = &launch->cell->target,
 		.bundle = launch->folder,
 		.cpus = launch->cpus,

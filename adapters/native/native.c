@@ -9,6 +9,7 @@
 #include "adapters/checks.h"
 #include "adapters/native/inspect.h"
 #include "adapters/native/lower/lower.h"
+#include "adapters/native/mpi.h"
 #include "adapters/native/native_profile.h"
 
 /* A batch that was fed. */
@@ -20,6 +21,7 @@ struct slot {
 struct native {
 	const struct backend *backend;
 	struct device *device; /* owned */
+	struct mpi mpi;	       /* of several ranks */
 	struct program program;
 	struct lowering lowering;
 	const struct graph *graph; /* borrowed */
@@ -63,7 +65,9 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 	found->stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN |
 			1u << STAGE_LOAD;
 	snprintf(found->version, sizeof(found->version), "%s", PRONY_VERSION);
-	return PRONY_OK;
+	return s->target.world_size > 1 ? mpi_start(&native->mpi, &s->target, found->collectives,
+						    sizeof(found->collectives), err)
+					: PRONY_OK;
 }
 
 static enum prony_status native_supports(const struct target *target, const struct graph *graph,
@@ -80,6 +84,8 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 
 	if (status == PRONY_OK)
 		program_init(&native->program, native->backend, native->device);
+	if (native->mpi.ranks > 0)
+		native->program.mpi = &native->mpi;
 	return status;
 }
 
@@ -272,7 +278,8 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 
 	native->graph = graph;
 	native->recipe = *recipe;
-	native->program.seed = recipe->seed;
+	/* Ranks drop out other elements, as they have other samples. */
+	native->program.seed = recipe->seed + (uint64_t)s->target.rank;
 	if (recipe->stage != STAGE_FORWARD)
 		status = graph_add_backward(graph, err);
 	if (status == PRONY_OK)
@@ -460,6 +467,7 @@ static void native_close(struct session *s)
 		native->backend->close(native->device);
 	free(native->device);
 	native->device = NULL;
+	mpi_end(&native->mpi);
 }
 
 struct program *native_program(const struct session *session)
@@ -490,6 +498,7 @@ const struct adapter adapter_native = {
 	.abi = ADAPTER_ABI,
 	.name = "native",
 	.summary = "prony's own executor on oneDNN 3 or CUDA: the lower bound for all frameworks",
+	.collectives = "mpi",
 	.private_size = sizeof(struct native),
 	.options = "explicit",
 	.probe = native_probe,

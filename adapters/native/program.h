@@ -40,6 +40,7 @@ struct operand {
 
 struct backend;
 struct device;
+struct mpi;
 struct work;
 
 struct command {
@@ -72,7 +73,9 @@ struct program {
 	void **fed; /* [slot][array of the batch]: addresses that commands read, or NULL */
 	int slots, arrays;
 
-	int threads;		     /* threads of the host that commands may use */
+	const struct mpi
+		*mpi; /* sums the gradients over ranks; borrowed; NULL: there is one rank */
+	int threads;  /* threads of the host that commands may use */
 	struct program_timer *timer; /* owned; NULL unless steps are profiled */
 
 	unsigned char *planned, *parameters, *gradients, *lasting;

@@ -5,11 +5,15 @@ $PRONY names the program.
 """
 import json
 import os
+import shutil
+import signal
 import sys
+import threading
+import time
 import unittest
 
 import counted
-from prony_program import ProgramTest
+from prony_program import HOME, PRONY, ProgramTest, marked_processes
 
 SHORT = ("-n", "mlp", "-d", "mnist-3000", "-s", "train", "--repeat", "3", "--quick", "--steps", "12",
          "--warm-up", "3")
@@ -117,6 +121,109 @@ class RanksTest(ProgramTest):
         for words in ("onnxruntime has no data parallel training in prony", "ranks share the stage train only",
                       "2 ranks do not divide a batch of 9"):
             self.assertIn(words, reasons)
+
+
+# MPI's launcher -> what native says that it sums with; Debian has both under names of their own.
+LAUNCHERS = {name: words for name, words in (("mpirun.openmpi", "mpi (Open MPI v"), ("mpirun.mpich", "mpi (MPICH Version:"))
+             if shutil.which(name)}
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stream:
+        words = stream.read().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rank_of(pid):
+    with open(f"/proc/{pid}/environ", "rb") as stream:
+        rows = dict(row.partition(b"=")[::2] for row in stream.read().split(b"\0"))
+    return int(rows.get(b"OMPI_COMM_WORLD_RANK", rows.get(b"PMI_RANK", b"-1")))
+
+
+@unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two ranks need two cores")
+@unittest.skipUnless(LAUNCHERS, "no MPI here: apt install openmpi-bin mpich")
+class MpiTest(ProgramTest):
+    """native, whose ranks MPI's launcher starts."""
+
+    def setUp(self):
+        super().setUp()
+        if not any(row["name"] == "native" for row in self.ready()):
+            self.skipTest("native is not installed")
+
+    def run_native(self, *words, launcher, network="mlp", **more):
+        self.environment["PRONY_MPIRUN"] = launcher
+        done = self.prony("run", "-f", "native", "-n", network, "-d", "synthetic", "-s", "train", "-D", "cpu:1x2",
+                          "-b", "8", "--store", self.store, *words, **HOME, **more)
+        self.assert_nothing_stays()
+        status, reason, evidence = self.rows("select status, reason, evidence from cell order by id desc limit 1")[0]
+        return status, reason, json.loads(evidence or "{}"), done
+
+    def test_gates(self):
+        for launcher, words in LAUNCHERS.items():
+            for network in ("mlp", "lenet"):
+                with self.subTest(launcher=launcher, network=network):
+                    status, reason, evidence, done = self.run_native("--gate-only", launcher=launcher, network=network)
+                    self.assertEqual((status, reason), ("ok", ""), done.stderr)
+                    self.assertIn(words, evidence["framework"]["collectives"])
+
+    def test_another_launcher(self):
+        """Each rank would compute alone, and silently."""
+        library = {"mpirun.openmpi": "libmpich.so.12", "mpirun.mpich": "libmpi.so.40"}
+        for launcher in LAUNCHERS if len(LAUNCHERS) == 2 else ():
+            with self.subTest(launcher):
+                status, reason, _, _ = self.run_native("--gate-only", launcher=launcher, PRONY_MPI=library[launcher])
+                self.assertEqual(status, "invalid")
+                self.assertIn("MPI sees 1 rank, the launcher started 2: another MPI's launcher", reason)
+
+    def test_what_is_missing(self):
+        for launcher, library, status, words in (
+                ("nowhere", "", "missing", "there is no nowhere; install openmpi-bin or mpich"),
+                ("false", "", "crashed", "MPI's launcher false ended before it had started 2 ranks, exit code 1"),
+                (min(LAUNCHERS), "libnowhere.so", "missing", "install libopenmpi3 or libmpich12")):
+            with self.subTest(words):
+                more = {"PRONY_MPI": library} if library else {}
+                found = self.run_native("--gate-only", launcher=launcher, **more)
+                self.assertEqual(found[0], status, found)
+                self.assertIn(words, found[1])
+
+    def strike(self, whom, number, after_s, stop):
+        """Sends a signal to rank 1 or the launcher, in each try, when rank 1 has computed that long."""
+        struck = set()
+        while not stop.wait(0.02):
+            found = marked_processes(self.mark)
+            try:
+                ranks = {rank_of(pid): pid for pid, words in found.items() if words.startswith(f"{PRONY} worker ")}
+                if 1 not in ranks or ranks[1] in struck or cpu_s(ranks[1]) < after_s:
+                    continue
+                struck.add(ranks[1])
+                launcher = [pid for pid, words in found.items() if words.startswith("mpirun")]
+                os.kill(ranks[1] if whom == "rank" else launcher[0], number)
+            except (OSError, ValueError):
+                continue
+
+    def struck(self, whom, number, after_s, *words, launcher):
+        stop = threading.Event()
+        striker = threading.Thread(target=self.strike, args=(whom, number, after_s, stop))
+        striker.start()
+        try:
+            return self.run_native(*words, "--warm-up", "3", "--repeat", "1", launcher=launcher)
+        finally:
+            stop.set()
+            striker.join()
+
+    def test_killed_in_a_step(self):
+        for launcher in LAUNCHERS:
+            for whom, words in (("rank", "rank 1 of 2: the worker ended during run: killed by signal 9"),
+                                ("launcher", f"MPI's launcher {launcher} ended: killed by signal 9")):
+                with self.subTest(launcher=launcher, whom=whom):
+                    found = self.struck(whom, signal.SIGKILL, 0.5, "--steps", "100000", launcher=launcher)
+                    self.assertEqual(found[0], "crashed", found)
+                    self.assertIn(words, found[1])
+
+    def test_a_rank_of_mpi_that_hangs(self):
+        found = self.struck("rank", signal.SIGSTOP, 0, "--steps", "12", "--timeout", "3", launcher=min(LAUNCHERS))
+        self.assertEqual(found[0], "timeout", found)
+        self.assertIn("of 2 ranks these did not answer: 0 1", found[1])
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ struct device {
 	double betas[2];
 	int64_t updates;		/* of AdamW so far */
 	double clip_norm;		/* 0: no clipping */
+	double mean;			/* of a sum over ranks: 1 / ranks; else 1 */
 	double squares[CPU_NORM_PARTS]; /* half the sum of squares of each part of the gradients */
 };
 

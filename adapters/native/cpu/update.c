@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "adapters/native/mpi.h"
+
 static void share_update(void *data, size_t first, size_t end)
 {
 	const struct program *program = data;
@@ -59,7 +61,14 @@ static void clip(struct program *program)
 			CPU_NORM_PARTS, share_squares, program);
 	for (int i = 0; i < CPU_NORM_PARTS; i++)
 		sum += device->squares[i];
-	device->rule.clip = (float)fmin(1, device->clip_norm / (sqrt(2 * sum) + epsilon));
+	double norm = device->mean * sqrt(2 * sum);
+
+	device->rule.clip = (float)(device->mean * fmin(1, device->clip_norm / (norm + epsilon)));
+}
+
+static void run_sum(struct program *program, const struct command *command)
+{
+	mpi_sum(program->mpi, (float *)(void *)program->gradients, command->work->elements);
 }
 
 static void run_update(struct program *program, const struct command *command)
@@ -84,8 +93,14 @@ void cpu_update(struct lowering *l)
 {
 	struct device *device = l->program->device;
 	size_t elements = l->program->parameter_bytes / sizeof(float);
-	struct work *work = cpu_kernel(l, "all parameters", "update", run_update, NULL, 0);
+	const struct mpi *mpi = l->program->mpi;
+	struct work *work;
 
+	if (mpi)
+		cpu_kernel(l, "all gradients", "sum", run_sum, NULL, 0)->elements = elements;
+	work = cpu_kernel(l, "all parameters", "update", run_update, NULL, 0);
+	/* The update makes the sum of ranks a mean. */
+	device->mean = mpi ? 1.0 / mpi->ranks : 1;
 	device->rule = (struct update_rule){
 		.learning_rate = (float)l->recipe->learning_rate,
 		.momentum = (float)l->recipe->momentum,
@@ -97,7 +112,7 @@ void cpu_update(struct lowering *l)
 		.rest1 = (float)(1 - l->recipe->beta1),
 		.rest2 = (float)(1 - l->recipe->beta2),
 		.squares = elements,
-		.clip = 1,
+		.clip = (float)device->mean,
 	};
 	device->clip_norm = l->recipe->clip_norm;
 	device->betas[0] = l->recipe->beta1;
