@@ -93,6 +93,7 @@ bool guard_join(const char *path, char *cpus, size_t bytes)
 	from = connect_to(path);
 	if (from >= 0 && take_descriptors(from, cpus, bytes))
 		return true;
-	fprintf(stderr, "prony guard: cannot join the run at %s: %s\n", path, strerror(errno));
+	dprintf(STDERR_FILENO, "prony guard: cannot join the run at %s: %s\n", path,
+		strerror(errno));
 	return false;
 }

@@ -85,8 +85,7 @@ struct framework {
 	unsigned devices;	       /* besides the CPU: bit set of enum framework_device */
 	int cuda_newest;   /* newest compute capability of its builds, 86 for sm_86; 0: any */
 	bool reads_onnx;   /* can run an ONNX file unchanged */
-	const char *ranks; /* what sums its gradients over ranks on the CPU, "gloo"; NULL: nothing
-			    */
+	const char *ranks; /* what sums over its ranks: "gloo", "mpi" (and starts them); or NULL */
 	const char *no_ranks;  /* why nothing does; or NULL */
 	bool harness_only;     /* null and fake: not part of "all" */
 	bool clips;	       /* its worker clips gradients (recipe: clip_norm) */

@@ -20,7 +20,7 @@ class FrameworkTest(ProgramTest):
     COLLECTIVES = {"pytorch": "gloo", "jax": "gloo", "tensorflow-python": "ring over grpc", "paddle": "gloo",
                    "tensorflow": "ring over grpc", "tensorflow1": "ring over grpc", "mxnet": "parameter server", "caffe2": "gloo", "keras3:jax": "gloo"}
     # The statistics with which it normalises; one of each kind, and what has a way of its own.
-    STATISTICS = {"pytorch": "rank", "jax+global_batch": "global", "mxnet": "rank", "caffe2": "rank",
+    STATISTICS = {"native": "rank", "pytorch": "rank", "jax+global_batch": "global", "mxnet": "rank", "caffe2": "rank",
                   "tensorflow1": "rank"}
 
     def gates(self, frameworks, networks):
