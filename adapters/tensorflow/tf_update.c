@@ -131,6 +131,40 @@ static struct tf_operation *update(struct tf_emit *e, const struct tf_variable *
 	return NULL;
 }
 
+/* Returns the gradients of the trained variables, by variable, clipped by their common norm as
+ * tf.clip_by_global_norm does, but with PyTorch's 1e-6 behind the norm. */
+static struct tf_output *clipped_gradients(struct tf_model *model, double limit)
+{
+	struct tf_emit *e = &model->t.e;
+	size_t count = (size_t)model->weights.variable_count;
+	struct tf_output *gradients = arena_array(model->t.arena, count, sizeof(gradients[0]));
+	struct tf_output *halves = arena_array(model->t.arena, count, sizeof(halves[0])), norm;
+	int trained = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tf_variable *variable = &model->weights.variables[i];
+
+		if (!variable->trained)
+			continue;
+		e->scope = model->graph->values[variable->owner].name;
+		gradients[i] = gradient_of(model, variable);
+		if (limit > 0)
+			halves[trained++] = tf_unary(e, "L2Loss", gradients[i]);
+	}
+	e->scope = NULL;
+	if (trained == 0)
+		return gradients;
+	norm = tf_op_list(e, "AddN", halves, trained, NULL, 0, NULL);
+	norm = tf_unary(e, "Sqrt", tf_scale(e, norm, 2));
+	norm = tf_binary(e, "AddV2", norm, number(e, 1e-6));
+	norm = tf_binary(e, "Minimum", number(e, 1),
+			 tf_binary(e, "RealDiv", number(e, limit), norm));
+	for (size_t i = 0; i < count; i++)
+		if (model->weights.variables[i].trained)
+			gradients[i] = tf_binary(e, "Mul", gradients[i], norm);
+	return gradients;
+}
+
 void tf_updates_build(struct tf_model *model, const struct recipe *recipe,
 		      struct tf_operation **targets, int *target_count, struct tf_operation **start,
 		      int *start_count)
@@ -142,6 +176,7 @@ void tf_updates_build(struct tf_model *model, const struct recipe *recipe,
 			    .target_count = target_count,
 			    .start_count = start_count};
 	bool adamw = recipe->optimiser == OPTIMISER_ADAMW;
+	struct tf_output *gradients = clipped_gradients(model, recipe->clip_norm);
 
 	e->scope = NULL;
 	if (adamw)
@@ -154,7 +189,7 @@ void tf_updates_build(struct tf_model *model, const struct recipe *recipe,
 		if (!variable->trained)
 			continue;
 		e->scope = owner->name;
-		gradient = gradient_of(model, variable);
+		gradient = gradients[i];
 		if (recipe->weight_decay != 0 && !adamw)
 			gradient = tf_binary(e, "AddV2", gradient,
 					     tf_scale(e, variable->read, recipe->weight_decay));

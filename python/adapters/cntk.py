@@ -18,20 +18,34 @@ def _array(value):
     return value.asarray() if hasattr(value, "asarray") else numpy.asarray(value)
 
 
+def _mean(beta, value, shape):
+    """The running mean of a value, which starts with zeros and is updated in each step."""
+    kept = cntk.constant(0, shape=shape)
+    return cntk.assign(kept, beta * kept + (1.0 - beta) * value)
+
+
+def _rmsprop(recipe):
+    """The function of CNTK's universal learner: RMSprop, because CNTK's own follows another rule."""
+    def updates(parameters, gradients):
+        made = []
+        for p, g in zip(parameters, gradients):
+            g = g / recipe["batch"] + recipe["weight_decay"] * p  # CNTK sums over the samples
+            root = cntk.sqrt(_mean(recipe["rho"], g * g, p.shape)) + recipe["epsilon"]
+            made.append(cntk.assign(p, p - recipe["learning_rate"] * g / root))
+        return cntk.combine(made)
+    return updates
+
+
 def _adamw(recipe):
-    """The function of CNTK's universal learner: AdamW, because CNTK's Adam does not correct epsilon for bias. The
-    corrections are running means of ones."""
+    """The same: AdamW, because CNTK's Adam does not correct epsilon for bias. The corrections are running means of
+    ones."""
     rate, betas = recipe["learning_rate"], (recipe["beta1"], recipe["beta2"])
 
-    def mean(beta, value, shape):
-        kept = cntk.constant(0, shape=shape)
-        return cntk.assign(kept, beta * kept + (1.0 - beta) * value)
-
     def updates(parameters, gradients):
-        ones, made = [mean(beta, cntk.constant(1, shape=(1,)), (1,)) for beta in betas], []
+        ones, made = [_mean(beta, cntk.constant(1, shape=(1,)), (1,)) for beta in betas], []
         for p, g in zip(parameters, gradients):
             g = g / recipe["batch"]  # CNTK sums over the samples
-            m, s = mean(betas[0], g, p.shape) / ones[0], mean(betas[1], g * g, p.shape) / ones[1]
+            m, s = _mean(betas[0], g, p.shape) / ones[0], _mean(betas[1], g * g, p.shape) / ones[1]
             decay = rate * recipe["weight_decay"] if len(p.shape) > 1 else 0.0
             made.append(cntk.assign(p, (1.0 - decay) * p - rate * m / (cntk.sqrt(s) + recipe["epsilon"])))
         return cntk.combine(made)
@@ -42,7 +56,7 @@ class Adapter(NumpyAdapter):
     name, version = "cntk", cntk.__version__
     operators, refusals = OPERATORS, REFUSALS
     inputs = ("resident", "stream", "native")
-    optimisers = ("sgd", "momentum", "adamw")  # CNTK's RMSprop follows another rule
+    optimisers = NumpyAdapter.optimisers + ("adamw",)
 
     def open(self, case):
         threads = adapters.cntk_setup.start(case.recipe)
@@ -124,6 +138,8 @@ class Adapter(NumpyAdapter):
         decay = recipe["weight_decay"]
         if recipe["optimiser"] == "adamw":
             return cntk.universal(_adamw(recipe), trained)
+        if recipe["optimiser"] == "rmsprop":
+            return cntk.universal(_rmsprop(recipe), trained)
         if recipe["optimiser"] == "sgd":
             return cntk.sgd(trained, rate, l2_regularization_weight=decay)
         return cntk.momentum_sgd(trained, rate, cntk.momentum_schedule(recipe["momentum"]),

@@ -110,6 +110,10 @@ class Adapter(NumpyAdapter):
     def rule(self, trained, gradients):
         """The updates of the recipe's optimiser, because Theano has no optimisers."""
         recipe = self.case.recipe
+        if recipe.get("clip_norm"):
+            norm = T.sqrt(sum(T.sum(T.sqr(gradient)) for gradient in gradients)) + numpy.float32(1e-6)
+            factor = T.minimum(numpy.float32(1), numpy.float32(recipe["clip_norm"]) / norm)
+            gradients = [gradient * factor for gradient in gradients]
         if recipe["optimiser"] == "adamw":
             return self.adamw(trained, gradients)
         rate, momentum, decay, rho, epsilon = (numpy.float32(recipe[key]) for key in (

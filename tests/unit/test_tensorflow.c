@@ -230,6 +230,7 @@ static const struct framework_case cases[] = {
 	CASE("tagger", 4, exercise_update_momentum),
 	CASE("lenet", 8, exercise_update_rmsprop),
 	CASE("lenet", 8, exercise_update_adamw),
+	CASE("mlp", 8, exercise_update_clipped),
 	CASE("mlp", 8, exercise_update_rmsprop_wrong),
 	/* Running statistics, and the parameters of a layer that are in one variable. */
 	CASE("operator:batch_norm", OPERATOR_BATCH, exercise_update_momentum),
