@@ -53,7 +53,7 @@ NUMERIC_FAULTS = ["wrong-logits", "no-momentum", "lr-scale=1.01", "no-bias-gradi
                   "frozen-layer", "swapped-channels"]
 # No faults: standard output belongs to the framework, slow is not wrong, nor is another rule that is said.
 INNOCENT = ["garbage-stdout", "delay-us=100", "delay-ms=1", "step-us=500", "cold-ms=5", "each-maximum=said",
-            "reduce=sum,rank=0"]  # for several ranks
+            "reduce=sum,rank=0", "clips-each"]  # for several ranks; for gradients that are clipped
 
 
 # What tests/workers/careless.py does wrong -> (the first check that must fail, what its line must hold).
