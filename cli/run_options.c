@@ -196,6 +196,12 @@ static enum prony_status set_until(const struct run_options *options, struct spe
 		return error_set(err, PRONY_USAGE,
 				 "--evaluate-every and --max-steps belong to --until; for example "
 				 "--until " UNTIL_EXAMPLE);
+	if (spec->until.most > 0 && spec->until.every >= spec->until.most)
+		return error_set(err, PRONY_USAGE,
+				 "--max-steps %lld: the first evaluation is behind step %lld (the "
+				 "first step and --evaluate-every); use more, or a smaller "
+				 "--evaluate-every",
+				 (long long)spec->until.most, 1 + (long long)spec->until.every);
 	if (spec->until.goal && (spec->steps > 0 || spec->warm_up_steps >= 0 || spec->samples > 0))
 		return error_set(err, PRONY_USAGE,
 				 "--until trains from the first step until its target: leave out "

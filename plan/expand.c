@@ -220,6 +220,8 @@ static void derive_until(const struct spec *spec, struct plan_cell *cell)
 	epoch = epoch > 0 ? epoch : 1;
 	if (until->every == 0)
 		until->every = (epoch + EPOCH_EVALUATIONS - 1) / EPOCH_EVALUATIONS;
+	if (spec->until.every == 0 && until->most > 0 && until->every >= until->most)
+		until->every = until->most - 1;
 	if (until->most == 0)
 		until->most = UNTIL_EPOCHS * epoch;
 	int64_t intervals = (until->most - 1) / until->every;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "report/summary_internal.h"
 
 /* Seed of the permutations: a table says the same each time. */
 #define SEED 1
@@ -101,6 +102,12 @@ static void fill_own(struct summary_row *row, const struct trainings *trainings)
 	target_steps_of(trainings->steps, trainings->count, &target->steps);
 }
 
+/* A framework that did not pass the gate, such as null, trains something else. */
+static bool may_share(const struct summary_row *row, const struct own_trainings *own)
+{
+	return own->trainings.count > 0 && summary_gate_passed(row->cell);
+}
+
 /* Compares all rows with the leader; names those whose distribution is another one, within a false
  * discovery rate. */
 static void compare_all(struct summary_row *rows, const struct own_trainings *own, size_t count,
@@ -110,7 +117,7 @@ static void compare_all(struct summary_row *rows, const struct own_trainings *ow
 	double *adjusted = memory_alloc((count + 1) * sizeof *adjusted);
 
 	for (size_t i = 0; i < count; i++) {
-		if (i != lead)
+		if (i != lead && may_share(&rows[i], &own[i]) && may_share(&rows[lead], &own[lead]))
 			trainings_compare(&own[lead].trainings, &own[i].trainings, SEED,
 					  &rows[i].target.same);
 		p[i] = rows[i].target.same.p;
@@ -124,19 +131,28 @@ static void compare_all(struct summary_row *rows, const struct own_trainings *ow
 	free(adjusted);
 }
 
+/* Whether row i is a better leader: proved, with more trainings, asked for sooner (cells of a run
+ * are in that order). */
+static bool leads(const struct summary_row *rows, const struct own_trainings *own, size_t i,
+		  size_t lead)
+{
+	bool proved = may_share(&rows[i], &own[i]), other = may_share(&rows[lead], &own[lead]);
+	size_t count = own[i].trainings.count, most = own[lead].trainings.count;
+
+	if (proved != other)
+		return proved;
+	return count != most ? count > most : rows[i].cell < rows[lead].cell;
+}
+
 void accuracy_fill(struct summary_row *rows, size_t count)
 {
 	struct own_trainings *own = memory_alloc((count + 1) * sizeof *own);
 	size_t lead = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		size_t most = i > 0 ? own[lead].trainings.count : 0;
-
 		trainings_of(&rows[i], &own[i]);
 		fill_own(&rows[i], &own[i].trainings);
-		/* Cells of a run are in the order in which they were asked for. */
-		if (own[i].trainings.count > most ||
-		    (own[i].trainings.count == most && rows[i].cell < rows[lead].cell))
+		if (leads(rows, own, i, lead))
 			lead = i;
 	}
 	if (count > 0 && own[lead].trainings.count > 0)
@@ -240,6 +256,11 @@ bool summary_target(const struct summary *summary, size_t comparison, struct str
 	for (size_t i = 0; i < count; i++)
 		if (rows[i].target.differs)
 			add_other(&rows[i], out);
+	for (size_t i = 0; i < count; i++)
+		if (rows[i].target.seeds > 0 && &rows[i] != lead && isnan(rows[i].target.same.p)) {
+			strbuf_puts(out, "; not compared: ");
+			add_steps(&rows[i], out);
+		}
 	return true;
 }
 

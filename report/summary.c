@@ -23,11 +23,6 @@ bool summary_is_global(const struct stored_cell *cell)
 	return !strcmp(json_string_or(cell->evidence, "batch_statistics", ""), "global");
 }
 
-static bool gate_passed(const struct stored_cell *cell)
-{
-	return cell->evidence && cell->gate == CELL_OK;
-}
-
 /* The work of one sample, for each network on each data set. */
 struct work {
 	struct names names; /* keys of network_key */
@@ -58,7 +53,7 @@ static void work_init(struct work *work, const struct stored_run *run)
 		const struct stored_cell *cell = &run->cells[i];
 		double macs = json_real_or(cell->evidence, "macs", NAN);
 		double batch = json_real_or(cell->evidence, "gate_batch", NAN);
-		if (!gate_passed(cell))
+		if (!summary_gate_passed(cell))
 			continue;
 		size_t known = work->names.count;
 		size_t number = names_add(&work->names, key, network_key(&cell->cell, key));
@@ -183,7 +178,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->efficiency[SCALING_STRONG] = row->efficiency[SCALING_WEAK] = none;
 	row->needed = replicates_needed(&summary->run->meta);
 	bool suffice = replicates_suffice(&summary->run->meta, cell, row->processes);
-	row->comparable = suffice && gate_passed(cell) && row->step.n > 0;
+	row->comparable = suffice && summary_gate_passed(cell) && row->step.n > 0;
 	json_t *machine = environment_of(summary, cell->part);
 	costs_fill(machine, &summary->run->meta, replicates, row);
 	json_decref(machine);
@@ -337,7 +332,7 @@ const char *summary_reason(const struct summary_row *row)
 		return "not ranked: it only loads batches";
 	if (cell->status == CELL_OK && !cell->evidence)
 		return "not ranked: the parity gate did not run";
-	if (cell->status == CELL_OK && !gate_passed(cell))
+	if (cell->status == CELL_OK && !summary_gate_passed(cell))
 		return "not ranked: it did not pass the parity gate";
 	if (cell->status == CELL_OK)
 		return "not ranked: no process has a step time";

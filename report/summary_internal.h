@@ -8,6 +8,12 @@
  * installed. */
 void summary_fold(struct summary *summary);
 
+/* Whether the cell was proved to compute the same as the reference. */
+static inline bool summary_gate_passed(const struct stored_cell *cell)
+{
+	return cell->evidence && cell->gate == CELL_OK;
+}
+
 /* Returns the disturbances of a cell's processes. */
 struct disturbances summary_disturbances(const struct stored_cell *cell);
 

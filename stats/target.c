@@ -9,6 +9,7 @@
 #include "base/random.h"
 
 #define TAIL 0.025 /* of a 95 % interval */
+#define LEVEL 0.05 /* p of trainings that differ */
 #define PERMUTATIONS 4999
 #define EQUAL 1e-9 /* relative; sums in another order differ by rounding */
 
@@ -163,6 +164,17 @@ static void permute(struct pool *pool, uint64_t seed, struct sameness *out)
 	out->p = fmin(1, 2 * fmin(out->p_steps, out->p_curve));
 }
 
+/* The smallest p that these numbers of trainings can have: of all ways to deal them, two are as far
+ * apart as the furthest, and there are two tests. */
+static double smallest_p(size_t a, size_t b)
+{
+	double p = 4;
+
+	for (size_t i = 1; i <= b; i++)
+		p *= (double)i / (double)(a + i);
+	return p;
+}
+
 void trainings_compare(const struct trainings *a, const struct trainings *b, uint64_t seed,
 		       struct sameness *out)
 {
@@ -192,6 +204,8 @@ void trainings_compare(const struct trainings *a, const struct trainings *b, uin
 	for (size_t e = 0; e < pool.evaluations; e++)
 		scale_evaluation(&pool, e);
 	permute(&pool, seed, out);
+	if (smallest_p(a->count, b->count) > LEVEL)
+		out->p = NAN;
 	if (pool.evaluations > 0) {
 		out->a = mean_at(a, out->at);
 		out->b = mean_at(b, out->at);

@@ -39,7 +39,9 @@ struct trainings {
 };
 
 struct sameness {
-	double p; /* of both tests together; NaN with fewer than two trainings on a side */
+	/* Of both tests together. NaN with so few trainings that none could differ at 5 %, such as
+	 * 4 and 4, or 3 and 5. */
+	double p;
 	double p_steps, p_curve;
 	size_t at;   /* the evaluation, from 0, at which the curves lie furthest apart */
 	double a, b; /* mean values there */

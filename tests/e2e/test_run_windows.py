@@ -84,15 +84,18 @@ class WindowTest(ProgramTest):
         self.assertRegex(" ".join(text.split()), r"; \S+ trains differently \(p = 0\.\d+\): 0\.1 against ")
 
     def test_a_target_may_not_be_reached(self):
-        self.prony("run", "-f", "fake", "-n", "mlp", "-d", "mnist-3000", "-D", "cpu:1", "--until", "loss=0.001", "--max-steps",
+        """And null, which trains nothing, does not count for others."""
+        self.prony("run", "-f", "null,fake", "-n", "mlp", "-d", "mnist-3000", "-D", "cpu:1", "--until", "loss=0.001", "--max-steps",
                    "20", "--evaluate-every", "9", "--quick", "--repeat", "2", "--store", self.store, expect=0)
-        self.assertEqual(self.rows("select target_steps, steps from process"), [(None, 18)] * 2)
+        self.assertEqual(self.rows("select target_steps, steps from process"), [(None, 18)] * 4)
         text = " ".join(self.prony("show", "--store", self.store, expect=0).stdout.split())
-        self.assertIn("steps to loss 0.001: more than 19, 2 seeds of fake, 2 of which did not reach it in 19 steps", text)
+        self.assertIn("steps to loss 0.001: more than 19, 2 seeds of fake, 2 of which did not reach it in 19 steps; not compared: more than 19, "
+                      "2 seeds of null", text)
 
     def test_targets_that_cannot_be(self):
         for words, what in ((("--until", "accuracy=99"), "needs accuracy=A with A above 0"),
                             (("--max-steps", "9"), "belong to --until"),
+                            (("--until", "loss=1", "--max-steps", "9", "--evaluate-every", "9"), "the first evaluation is behind step 10"),
                             (("--until", "loss=1", "--steps", "9"), "leave out the number of steps"),
                             (("--until", "loss=1", "-s", "forward"), "stage forward trains nothing"),
                             (("--until", "loss=1", "--input", "resident"), "input resident has not all samples")):

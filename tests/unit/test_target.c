@@ -131,6 +131,14 @@ TEST(curves_of_the_same_seed_are_near)
 	simulate(&random, FEW, 0, INFINITY, &b);
 	trainings_compare(&a.trainings, &b.trainings, 1, &same);
 	assert_true(same.apart > 0.5 && same.apart < 1.5);
+	/* 3 of 7 can be chosen in 35 ways, 3 of 9 in 84: 4 / 35 and 4 / 84. */
+	b.trainings.count = 3;
+	a.trainings.count = 4;
+	trainings_compare(&a.trainings, &b.trainings, 1, &same);
+	assert_true(isnan(same.p) && same.apart > 0.5);
+	a.trainings.count = FEW;
+	trainings_compare(&a.trainings, &b.trainings, 1, &same);
+	assert_true(!isnan(same.p));
 	b.trainings.count = 1;
 	trainings_compare(&a.trainings, &b.trainings, 1, &same);
 	assert_true(isnan(same.p));
