@@ -19,19 +19,8 @@
 	}
 
 const struct option run_option_rows[] = {
-	RUN_OPTIONS_CELLS RUN_OPTIONS_EFFORT{
-		TEXT_OPTION(struct run_options, until, "until", "TARGET",
-			    "train until an evaluation reaches this, such as accuracy=0.99 or "
-			    "loss=0.05; each process is a training with a seed of its own, and "
-			    "--repeat is the number of seeds (default: 20)")},
-	{INT_OPTION(struct run_options, evaluate_every, "evaluate-every", 1, 1000000000, "N",
-		    "with --until: steps between two evaluations, which are not timed (default: a "
-		    "quarter of an epoch)")},
-	{INT_OPTION(struct run_options, max_steps, "max-steps", 2, 1000000000, "N",
-		    "with --until: steps of a training that does not reach the target (default: "
-		    "20 epochs)")},
-	RUN_OPTIONS_PATIENCE ROW_FLAG(resume, "resume",
-				      "continue the newest unfinished run of the same cells"),
+	RUN_OPTIONS_CELLS RUN_OPTIONS_EFFORT RUN_OPTIONS_PATIENCE ROW_FLAG(
+		resume, "resume", "continue the newest unfinished run of the same cells"),
 	ROW_TEXT(part, "part", "I/N",
 		 "measure part I of N, for N machines: each part has whole tables, and `prony "
 		 "import` joins the stores of the parts into one run"),

@@ -66,7 +66,18 @@ extern const char *const run_allow_words[]; /* of --allow; ends with NULL */
 		{INT_OPTION(struct run_options, repeat, "repeat", 1, 10000, "N",                   \
 			    "number of processes (default: set by the effort)")},                  \
 		{INT_OPTION(struct run_options, seed, "seed", 0, INT32_MAX, "N",                   \
-			    "seed of weights, batches and order (default: 1)")},
+			    "seed of weights, batches and order (default: 1)")},                   \
+		{TEXT_OPTION(struct run_options, until, "until", "TARGET",                         \
+			     "train until an evaluation reaches this, such as accuracy=0.99 or "   \
+			     "loss=0.05; each process is a training with a seed of its own, and "  \
+			     "--repeat is the number of seeds (default: 20)")},                    \
+		{INT_OPTION(struct run_options, evaluate_every, "evaluate-every", 1, 1000000000,   \
+			    "N",                                                                   \
+			    "with --until: steps between two evaluations, which are not timed "    \
+			    "(default: a quarter of an epoch)")},                                  \
+		{INT_OPTION(struct run_options, max_steps, "max-steps", 2, 1000000000, "N",        \
+			    "with --until: steps of a training that does not reach the target "    \
+			    "(default: 20 epochs)")},
 /* The same: the limits of a worker. */
 #define RUN_OPTIONS_PATIENCE                                                                       \
 	{.name = "timeout",                                                                        \

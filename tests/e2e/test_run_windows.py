@@ -101,6 +101,8 @@ class WindowTest(ProgramTest):
                             (("--until", "loss=1", "--input", "resident"), "input resident has not all samples")):
             done = self.prony("run", "-f", "fake", "-n", "mlp", "-d", "mnist-3000", "--full", "--dry-run", *words)
             self.assertIn(what, " ".join((done.stdout + done.stderr).split()), words)
+        script = self.prony("batch", "-f", "fake", "-n", "mlp", "-d", "mnist-3000", "--until", "loss=1", "--nodes", "2", "--print")
+        self.assertIn(" --until loss=1 ", script.stdout)
 
     @timed
     def test_a_worker_may_rest_after_its_steps(self):
