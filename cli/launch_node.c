@@ -246,9 +246,11 @@ void launch_node_read(struct launch_node *node, bool out, bool text, json_t **he
 		channel_ended(node);
 	if (got <= 0)
 		return;
-	node->heard_ns = clock_monotonic_ns();
 	for (size_t at = 0; at < (size_t)got && node->state < NODE_ENDED;)
 		at += take(node, bytes + at, (size_t)got - at, hello);
+	/* What a login prints is no answer. */
+	if (node->state != NODE_STARTED)
+		node->heard_ns = clock_monotonic_ns();
 }
 
 void launch_node_release(struct launch_node *node)

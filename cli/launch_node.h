@@ -30,7 +30,7 @@ struct launch_node {
 	pid_t pid;
 	const char *command;   /* the program that was started */
 	int in, out, text;     /* its standard streams; -1: closed */
-	int64_t heard_ns;      /* when it last said something */
+	int64_t heard_ns;      /* when it started, or its agent last said something */
 	struct strbuf head;    /* of a frame, or a line before the first one */
 	struct strbuf payload; /* of a frame that is no store */
 	char kind[8];	       /* "": between frames */

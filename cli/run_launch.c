@@ -450,6 +450,15 @@ static enum prony_status run_on_nodes(struct launch *launch, int *exit_code, str
 				  "no part of a run with --run-id %s, these cells and %zu nodes is "
 				  "here, so there is nothing to resume",
 				  launch->id, launch->count);
+	const char *name = job->options->name;
+	/* The agents' stores do not have the names of this one. */
+	if (status == PRONY_OK && name && !job->options->resume &&
+	    store_find_run(job->store, name, &found, NULL) == PRONY_OK)
+		status = error_set(
+			err, PRONY_USAGE,
+			"run %lld already has the name '%s': choose another, or remove it "
+			"with 'prony tag %lld --name \"\"'",
+			(long long)found.meta.id, name, (long long)found.meta.id);
 	if (status == PRONY_OK)
 		status = directory_make_temporary("prony-launch", &launch->folder, err);
 	if (status == PRONY_OK)

@@ -62,6 +62,10 @@ class LaunchTest(ProgramTest):
         self.assertEqual([part["node"] for part in json.loads(again.stdout)["run"]["parts"]], [odd, "b"])
         self.assertEqual(self.rows("select count(*) from run"), [(2,)])
 
+    def test_names_are_unique(self):
+        self.prony("run", *CELLS, *SHORT, "--store", self.store, "--name", "june", expect=0)
+        self.assertIn("run 1 already has the name 'june'", self.launch("--name", "june", expect=64).stderr)
+
     def test_the_whole_run_on_every_node(self):
         done = self.launch("--every-node")
         self.assertIn("prony show --by node", done.stderr)
@@ -75,6 +79,7 @@ class LaunchTest(ProgramTest):
                 ("exit 3", "it ended without an answer of prony agent (exit code 3)"),
                 ("echo 'Permission denied' >&2; exit 255", "(exit code 255): Permission denied"),
                 ("exec sleep 600", "no answer for 6 s (--timeout)"),
+                ("while echo hello; do sleep 0.1; done", "no answer for 6 s (--timeout)"),
                 ("kill -9 $$", "(killed by signal 9"),
                 ("head -c 1000000 /dev/zero | tr '\\0' x; sleep 600", "65536 bytes came without a line"),
                 ("printf 'hello 9999999999\\nhello x\\nhello 1 1\\n'; exit 4", "(exit code 4): hello 1 1"),
