@@ -130,7 +130,12 @@ bool axis_applies_to_sequences(const struct cell *cell);
 	  .plural = "clip-norms", .singular = "clip-norm", .settable = true, .initial = "0",       \
 	  .max = 1e9, .needs = "a number from 0 to 1e9", .example = "1",                           \
 	  .applies = axis_applies_when_training, .order = 16, .title = ", clip norm ",             \
-	  .quiet = true)
+	  .quiet = true)                                                                           \
+	X(CACHES, caches, WORD, cache_mode, OWN, "caches", 0,                                      \
+	  "code that a framework compiled and keeps on disk: warm, cold (an empty folder for "     \
+	  "each process)",                                                                         \
+	  .plural = "caches", .singular = "cache mode", .initial = "warm", .order = 17,            \
+	  .title = ", caches ", .quiet = true)
 
 enum axis_id {
 #define X(id, ...) AXIS_##id,

@@ -48,6 +48,11 @@
 /* Who runs the steps: the harness one by one, or the framework's own loop over epochs. */
 #define LOOPS(X) X(LOOP_STEP, "step") X(LOOP_FIT, "fit")
 
+/* What a process finds of the code that its framework compiled in processes before it. */
+#define CACHES(X)                                                                                  \
+	X(CACHES_WARM, "warm") /* all that the framework keeps on disk */                          \
+	X(CACHES_COLD, "cold") /* nothing: its caches are in an empty folder */
+
 /* X(name, words, prefix of its values): an enumeration `enum name` with the constant PREFIX_COUNT.
  */
 #define VOCABULARIES(X)                                                                            \
@@ -56,7 +61,8 @@
 	X(sync_mode, SYNC_MODES, SYNC)                                                             \
 	X(optimiser, OPTIMISERS, OPTIMISER)                                                        \
 	X(input_mode, INPUT_MODES, INPUT)                                                          \
-	X(loop_mode, LOOPS, LOOP)
+	X(loop_mode, LOOPS, LOOP)                                                                  \
+	X(cache_mode, CACHES, CACHES)
 
 #define VOCABULARY_ID(id, word) id,
 #define X(name, words, prefix) enum name { words(VOCABULARY_ID) prefix##_COUNT };

@@ -33,19 +33,26 @@ static enum prony_status python_worker(struct arena *arena, const char **script,
 	return status;
 }
 
+const char *framework_cache_folder(const struct framework_location *place, struct arena *arena)
+{
+	char *home = path_data_home();
+	const char *folder = arena_printf(
+		arena, "%s/cache/%s", home,
+		framework_environment_name(place->framework, place->environment, arena));
+
+	free(home);
+	return folder;
+}
+
 void placeholder_values(const struct framework_location *place, int threads, struct arena *arena,
 			const char *values[PLACEHOLDER_COUNT])
 {
 	const char *file = place->framework->file, *slash = strrchr(file, '/');
-	char *home = path_data_home();
 
 	values[PLACEHOLDER_HERE] = slash ? arena_strndup(arena, file, (size_t)(slash - file)) : ".";
 	values[PLACEHOLDER_FOLDER] = place->folder;
-	values[PLACEHOLDER_CACHE] = arena_printf(
-		arena, "%s/cache/%s", home,
-		framework_environment_name(place->framework, place->environment, arena));
+	values[PLACEHOLDER_CACHE] = framework_cache_folder(place, arena);
 	values[PLACEHOLDER_THREADS] = arena_printf(arena, "%d", threads);
-	free(home);
 }
 
 static size_t add_variables(const struct word_list *variables,

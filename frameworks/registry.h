@@ -170,6 +170,9 @@ enum prony_status framework_locate(const struct framework *framework, const char
 size_t framework_environments(const struct framework *framework, struct arena *arena,
 			      const char *const **names);
 
+/* The folder {cache} of descriptors, in the arena: what the framework keeps between processes. */
+const char *framework_cache_folder(const struct framework_location *place, struct arena *arena);
+
 /* argv and environment rows (both NULL-terminated, in the arena) that start the worker of a located
  * framework. `self` is our own executable. `options` are the cell's, "a,b" (may be NULL): their
  * variables are set, and the adapters null and fake receive them as words. */

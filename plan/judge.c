@@ -520,6 +520,8 @@ enum prony_status judge_cell(const struct expansion *e, const struct dataset_cho
 	enum prony_status status = framework_worker_command(
 		cell->location, e->settings->self, cell->cell.options, cell->recipe.threads, arena,
 		&cell->worker_argv, &cell->worker_environment, &why);
+	if (status == PRONY_OK && cell->cell.caches == CACHES_COLD)
+		cell->cache_folder = framework_cache_folder(cell->location, arena);
 	if (status == PRONY_MISSING || status == PRONY_UNSUPPORTED) {
 		cell->status = cell_status_from(status);
 		cell->reason = arena_strdup(arena, why.text);

@@ -47,6 +47,8 @@ struct plan_cell {
 	const char *worker_name; /* the name required in hello; NULL: any */
 	const char *const *worker_argv, *const *worker_environment; /* NULL unless pending */
 	const char *launcher; /* MPI's, which must start its ranks: "mpirun"; NULL */
+	/* With cold caches: the folder in worker_environment that an empty one replaces. */
+	const char *cache_folder;
 };
 
 struct plan {

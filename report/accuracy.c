@@ -87,7 +87,7 @@ static void fill_own(struct summary_row *row, const struct trainings *trainings)
 
 	*target = (struct summary_target){.same = {NAN, NAN, NAN, 0, NAN, NAN, NAN},
 					  .time = {NAN, NAN, NAN}};
-	target->steps = (struct target_steps){NAN, NAN, NAN};
+	target->steps = (struct median_interval){NAN, NAN, NAN};
 	target->seeds = trainings->count;
 	for (size_t i = 0; i < cell->process_count && trainings->count > 0; i++) {
 		const struct process_record *record = &cell->processes[i];
@@ -99,7 +99,7 @@ static void fill_own(struct summary_row *row, const struct trainings *trainings)
 			target->most = 1 + record->steps;
 		target->reached += record->target_steps != RECORD_NONE;
 	}
-	target_steps_of(trainings->steps, trainings->count, &target->steps);
+	median_interval_of(trainings->steps, trainings->count, &target->steps);
 }
 
 /* A framework that did not pass the gate, such as null, trains something else. */

@@ -242,7 +242,7 @@ static double phase_ns(const struct summary_row *row, size_t phase)
 {
 	if (phases[phase].field)
 		return replicates_median(row->cell, phases[phase].field);
-	double rest = row->to_first_step_ns;
+	double rest = row->to_first_step_ns.median;
 	for (size_t i = 0; i < COUNT(phases); i++) {
 		double known =
 			phases[i].field ? replicates_median(row->cell, phases[i].field) : NAN;

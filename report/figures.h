@@ -160,8 +160,11 @@ enum {
 	  VALUE(row->cores), SHOW_PAGE, HAS_NOTHING, HAS_NOTHING,                                  \
 	  "processor time / time in the window")                                                   \
 	X(FIRST_STEP, "to_first_step_ns", "to_first_step_ns", NS, "first step",                    \
-	  "time to the first step", VALUE(row->to_first_step_ns), SHOW_USUAL | SHOW_PAGE,          \
-	  HAS_VALUE, HAS_VALUE, "from the start of the process to the end of its first step")      \
+	  "time to the first step",                                                                \
+	  ENDS(row->to_first_step_ns.median, row->to_first_step_ns.low,                            \
+	       row->to_first_step_ns.high),                                                        \
+	  SHOW_USUAL | SHOW_PAGE, HAS_ENDS, HAS_ENDS,                                              \
+	  "from the start of the process to the end of its first step: median of processes")       \
 	X(MEMORY, "rss_peak_bytes", "rss_peak_bytes", BYTES, "memory", "memory",                   \
 	  VALUE(row->rss_peak_bytes), SHOW_USUAL | SHOW_PAGE, HAS_VALUE, HAS_VALUE,                \
 	  "largest resident set of the process tree")                                              \

@@ -215,10 +215,12 @@ static double field_value(const struct process_record *record, const struct reco
 	return integer == RECORD_NONE ? NAN : (double)integer;
 }
 
-/* Returns the median of the field; if there is no field, of the function. */
-static double median_over(const struct stored_cell *cell, const struct record_field *field,
-			  double (*of)(const struct process_record *record))
+/* The median of the field; if there is no field, of the function. */
+static struct median_interval median_over(const struct stored_cell *cell,
+					  const struct record_field *field,
+					  double (*of)(const struct process_record *record))
 {
+	struct median_interval found;
 	double *values = memory_alloc((cell->process_count + 1) * sizeof *values);
 	size_t count = 0;
 
@@ -228,12 +230,12 @@ static double median_over(const struct stored_cell *cell, const struct record_fi
 		if (!strcmp(record->status, cell_status_name(CELL_OK)) && isfinite(value))
 			values[count++] = value;
 	}
-	double median = median_of(values, count);
+	median_interval_of(values, count, &found);
 	free(values);
-	return median;
+	return found;
 }
 
-double replicates_median(const struct stored_cell *cell, const char *field)
+struct median_interval replicates_median_interval(const struct stored_cell *cell, const char *field)
 {
 	size_t i = 0;
 
@@ -242,8 +244,13 @@ double replicates_median(const struct stored_cell *cell, const char *field)
 	return median_over(cell, &process_fields[i], NULL);
 }
 
+double replicates_median(const struct stored_cell *cell, const char *field)
+{
+	return replicates_median_interval(cell, field).median;
+}
+
 double replicates_median_of(const struct stored_cell *cell,
 			    double (*of)(const struct process_record *record))
 {
-	return median_over(cell, NULL, of);
+	return median_over(cell, NULL, of).median;
 }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "stats/estimate.h"
+#include "stats/median.h"
 #include "stats/rounds.h"
 #include "store/store.h"
 
@@ -59,6 +60,8 @@ bool replicates_has_undisturbed(const struct process_record *record);
  * process_fields, or of a function (NaN: leave out this process). NaN if no value is known, or
  * without replicates_have_figures. */
 double replicates_median(const struct stored_cell *cell, const char *field);
+struct median_interval replicates_median_interval(const struct stored_cell *cell,
+						  const char *field);
 double replicates_median_of(const struct stored_cell *cell,
 			    double (*of)(const struct process_record *record));
 

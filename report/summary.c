@@ -170,7 +170,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->tokens = sample.tokens;
 	row->flops_per_step = flops_per_step(sample.macs, &cell->cell);
 	row->read_per_step = read_per_step(&sample, &cell->cell);
-	row->to_first_step_ns = replicates_median(cell, "to_first_step_ns");
+	row->to_first_step_ns = replicates_median_interval(cell, "to_first_step_ns");
 	row->rss_peak_bytes = replicates_median(cell, "rss_peak_bytes");
 	row->cores = replicates_median(cell, "window_cpu_cores");
 	row->floor_order = row->undisturbed_order = row->lead_order = ORDER_UNKNOWN;

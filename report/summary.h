@@ -51,10 +51,10 @@ enum scaling { SCALING_STRONG, SCALING_WEAK, SCALINGS };
 
 /* Of trainings until a target (--until); seeds 0: it has none. */
 struct summary_target {
-	const char *what;	   /* "accuracy=0.99"; borrowed from the run */
-	size_t seeds, reached;	   /* its trainings, and those that reached it */
-	int64_t most;		   /* steps of the longest training */
-	struct target_steps steps; /* its own, or those of `against` if `shared` */
+	const char *what;	      /* "accuracy=0.99"; borrowed from the run */
+	size_t seeds, reached;	      /* its trainings, and those that reached it */
+	int64_t most;		      /* steps of the longest training */
+	struct median_interval steps; /* its own, or those of `against` if `shared` */
 	struct target_time time;
 	const struct stored_cell *against; /* the row with the most trainings; may be itself */
 	struct sameness same;		   /* of `against` and this row; NaNs for itself */
@@ -88,14 +88,14 @@ struct summary_row {
 	 * batch (strong), T1 / TR with the batch of a rank (weak), by the rounds of both; NaNs
 	 * without such a cell. */
 	struct contrast efficiency[SCALINGS];
-	struct contrast lead;	 /* step / that of the comparison's leader (below); NaNs without */
-	enum order lead_order;	 /* order relative to the leader */
-	double to_first_step_ns; /* median over processes; NaN without */
-	double rss_peak_bytes;	 /* median over processes; NaN without */
-	double cores;		 /* processor time / time; median over processes; NaN without */
-	double read_per_step;	 /* bytes of weights and caches, of a decode step; NaN without */
-	double flops_per_step;	 /* 2 x MACs x (3 when training); NaN without */
-	double tokens;		 /* tokens of a sample; NaN if it is not a sequence */
+	struct contrast lead;  /* step / that of the comparison's leader (below); NaNs without */
+	enum order lead_order; /* order relative to the leader */
+	struct median_interval to_first_step_ns; /* over processes; NaN without */
+	double rss_peak_bytes;			 /* median over processes; NaN without */
+	double cores;	       /* processor time / time; median over processes; NaN without */
+	double read_per_step;  /* bytes of weights and caches, of a decode step; NaN without */
+	double flops_per_step; /* 2 x MACs x (3 when training); NaN without */
+	double tokens;	       /* tokens of a sample; NaN if it is not a sequence */
 	struct summary_costs costs;
 	struct disturbances disturbances;
 	size_t comparison; /* number of its comparison, from 0 */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "bundle/safetensors.h"
 #include "run/streaming.h"
@@ -30,12 +32,44 @@ static size_t largest_read(const struct workload *work)
 	return weights > most ? weights : most;
 }
 
+/* Makes an empty folder beside the bundle and puts it into the worker's variables in place of the
+ * folder where its framework keeps compiled code. */
+static enum prony_status empty_caches(const struct launch *launch, struct arena *arena,
+				      const char *const **rows, struct error *err)
+{
+	const char *warm = launch->cell->cache_folder;
+	const char *cold = arena_printf(arena, "%s/caches", launch->folder);
+	size_t count = 0;
+
+	enum prony_status status = directory_remove(cold, err); /* of the process before */
+	if (status == PRONY_OK)
+		status = directory_make(cold, err);
+	while ((*rows)[count])
+		count++;
+	const char **replaced = arena_array(arena, count + 1, sizeof *replaced);
+	for (size_t i = 0; i < count; i++) {
+		const char *row = (*rows)[i], *at = strstr(row, warm);
+		replaced[i] = at ? arena_printf(arena, "%.*s%s%s", (int)(at - row), row, cold,
+						at + strlen(warm))
+				 : row;
+	}
+	*rows = replaced;
+	return status;
+}
+
 enum prony_status team_launch(struct team *team, const struct launch *launch, size_t records,
 			      enum input_mode input, struct error *err)
 {
+	const char *const *environment = launch->cell->worker_environment;
+	enum prony_status status = PRONY_OK;
+	struct arena arena;
+
+	arena_init(&arena, 0);
+	if (launch->cell->cache_folder)
+		status = empty_caches(launch, &arena, &environment, err);
 	const struct client_spec spec = {
 		.argv = launch->cell->worker_argv,
-		.environment = launch->cell->worker_environment,
+		.environment = environment,
 		.self = launch->settings->self,
 		.launcher = launch->cell->launcher,
 		.target = &launch->cell->target,
@@ -51,7 +85,10 @@ enum prony_status team_launch(struct team *team, const struct launch *launch, si
 		.stop = launch->settings->stop,
 		.profile = launch->profile,
 	};
-	return team_start(team, &spec, err);
+	if (status == PRONY_OK)
+		status = team_start(team, &spec, err);
+	arena_release(&arena);
+	return status;
 }
 
 /* The context of the checks of replies. */

@@ -8,44 +8,11 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-#define TAIL 0.025 /* of a 95 % interval */
 #define LEVEL 0.05 /* p of trainings that differ */
 #define PERMUTATIONS 4999
 #define EQUAL 1e-9 /* relative; sums in another order differ by rounding */
 
-/* The largest number k of values, so that fewer than k of n lie below the median in at most
- * TAIL of all cases; 0: there is none. */
-static size_t lower_place(size_t n)
-{
-	double chance = pow(0.5, (double)n), sum = 0;
-	size_t k = 0;
-
-	while (k < n && sum + chance <= TAIL) {
-		sum += chance;
-		chance *= (double)(n - k) / (double)(k + 1);
-		k++;
-	}
-	return k;
-}
-
-void target_steps_of(const double *steps, size_t count, struct target_steps *out)
-{
-	*out = (struct target_steps){NAN, NAN, NAN};
-	if (count == 0)
-		return;
-	double *sorted = memory_alloc(count * sizeof *sorted);
-	memcpy(sorted, steps, count * sizeof *sorted);
-	sort_reals(sorted, count);
-	out->median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-	size_t k = lower_place(count);
-	if (k > 0) {
-		out->low = sorted[k - 1];
-		out->high = sorted[count - k];
-	}
-	free(sorted);
-}
-
-void target_time_of(const struct target_steps *steps, const struct estimate *step,
+void target_time_of(const struct median_interval *steps, const struct estimate *step,
 		    struct target_time *out)
 {
 	out->ns = steps->median * step->center;

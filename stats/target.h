@@ -6,28 +6,17 @@
 #include <stdint.h>
 
 #include "stats/estimate.h"
+#include "stats/median.h"
 
-/* Median over trainings. INFINITY: so many trainings did not reach the target. */
-struct target_steps {
-	double median, low, high; /* low and high NaN below TARGET_SEEDS_MIN trainings */
-};
-
-/* With fewer trainings no two order statistics enclose the median with 95 %. */
-enum { TARGET_SEEDS_MIN = 6 };
-
-/* `steps`: INFINITY for a training that ended at the common limit. The interval is that of order
- * statistics (David and Nagaraja, "Order Statistics", 7.1): it covers at least 95 %, whatever the
- * distribution, ties and limit. */
-void target_steps_of(const double *steps, size_t count, struct target_steps *out);
-
-/* Time to the target: steps x step, in ns. Its ends are the products of the ends of both intervals.
+/* Time to the target: steps x step, in ns. Steps: INFINITY for a training that ended at the
+ * common limit. Its ends are the products of the ends of both intervals.
  * (Sums of squares of their widths would cover too little: steps are a multiple of the steps
  * between evaluations, so their interval may have no width on a side.) NaN where one of them is
  * unknown, INFINITY where that of the steps is. */
 struct target_time {
 	double ns, low, high;
 };
-void target_time_of(const struct target_steps *steps, const struct estimate *step,
+void target_time_of(const struct median_interval *steps, const struct estimate *step,
 		    struct target_time *out);
 
 /* Trainings of a framework; borrowed. */

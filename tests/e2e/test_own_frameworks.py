@@ -198,6 +198,18 @@ class ForeignWorkerTest(OwnFrameworkTest):
         row = self.cells(self.measure("-f", "mine", "-s", "train", expect=1))["mine"]
         self.assertEqual(row["status"], "unsupported")
 
+    def test_cold_caches_are_an_empty_folder_for_each_process(self):
+        """The worker writes down how many files are where it keeps something, and leaves one more."""
+        seen = os.path.join(self.folder, "seen")
+        keep = 'mkdir -p "$KEPT"; ls "$KEPT" | wc -l >> %s; : > "$KEPT/$$"; exec python3 "%s" mine' % (seen, WORKER)
+        self.put("keep.sh", keep)
+        self.put("mine.yaml", DESCRIPTOR.replace('[python3, "{here}/mlp.py", mine]', '[sh, "{here}/keep.sh"]')
+                 + '  KEPT: "{cache}/code"\n')
+        for caches, found in ("warm", [1, 2, 3]), ("cold", [0, 0, 0]):
+            write(seen, "")
+            self.measure("-f", "mine", "-s", "forward", "--caches", caches, "--gate")
+            self.assertEqual([int(line) for line in read(seen).split()][-3:], found, caches)
+
     def test_what_it_refuses_is_unsupported_with_its_reason(self):
         self.put_mine()
         done = self.prony("run", "--quick", "-n", "lenet", "-f", "mine", "-b", "8", "--steps", "2",

@@ -39,21 +39,21 @@ TEST(targets_are_words)
 TEST(medians_have_order_statistics)
 {
 	double steps[SEEDS];
-	struct target_steps found;
+	struct median_interval found;
 
 	for (int i = 0; i < SEEDS; i++)
 		steps[i] = (i * 7 + 3) % SEEDS + 1; /* 1 to 20 */
-	target_steps_of(steps, SEEDS, &found);	    /* the 6th and the 15th, by tables */
+	median_interval_of(steps, SEEDS, &found);   /* the 6th and the 15th, by tables */
 	assert_true(found.median == 10.5 && found.low == 6 && found.high == 15);
-	target_steps_of(steps, 5, &found);
+	median_interval_of(steps, 5, &found);
 	assert_true(isnan(found.low) && isnan(found.high) && isfinite(found.median));
 	double few[] = {3, 1, INFINITY, 2, 5, 4};
-	target_steps_of(few, 6, &found);
+	median_interval_of(few, 6, &found);
 	assert_true(found.median == 3.5 && found.low == 1 && isinf(found.high));
-	target_steps_of(few, 0, &found);
+	median_interval_of(few, 0, &found);
 	assert_true(isnan(found.median));
 	double most[] = {7, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY};
-	target_steps_of(most, 6, &found);
+	median_interval_of(most, 6, &found);
 	assert_true(isinf(found.median) && found.low == 7 && isinf(found.high));
 }
 
@@ -156,7 +156,7 @@ static double covered(int64_t every, double step_sd)
 	for (int trial = 0; trial < TRIALS; trial++) {
 		double means[PROCESSES], seeds[SEEDS];
 		struct estimate step;
-		struct target_steps steps;
+		struct median_interval steps;
 		struct target_time time;
 
 		for (int i = 0; i < SEEDS; i++) {
@@ -168,7 +168,7 @@ static double covered(int64_t every, double step_sd)
 		for (int i = 0; i < PROCESSES; i++)
 			means[i] = 5e6 * exp(step_sd * random_normal(&random));
 		estimate_compute(means, PROCESSES, 0, false, &step);
-		target_steps_of(seeds, SEEDS, &steps);
+		median_interval_of(seeds, SEEDS, &steps);
 		target_time_of(&steps, &step, &time);
 		held += time.low <= truth && truth <= time.high;
 	}
@@ -187,12 +187,12 @@ TEST(unknown_ends_stay_unknown)
 	struct estimate step = {.center = 2, .low = NAN, .high = NAN}, known = {.center = 2};
 	struct target_time time;
 
-	target_time_of(&(struct target_steps){100, 80, 120}, &step, &time);
+	target_time_of(&(struct median_interval){100, 80, 120}, &step, &time);
 	assert_true(time.ns == 200 && isnan(time.low) && isnan(time.high));
 	known.low = 1.9;
 	known.high = 2.1;
-	target_time_of(&(struct target_steps){INFINITY, 80, INFINITY}, &known, &time);
+	target_time_of(&(struct median_interval){INFINITY, 80, INFINITY}, &known, &time);
 	assert_true(isinf(time.ns) && time.low == 80 * 1.9 && isinf(time.high));
-	target_time_of(&(struct target_steps){100, 80, INFINITY}, &known, &time);
+	target_time_of(&(struct median_interval){100, 80, INFINITY}, &known, &time);
 	assert_true(time.ns == 200 && time.low == 80 * 1.9 && isinf(time.high));
 }
