@@ -32,7 +32,7 @@ static size_t largest_read(const struct workload *work)
 	return weights > most ? weights : most;
 }
 
-/* Makes an empty folder beside the bundle and puts it into the worker's variables in place of the
+/* Makes an empty folder in the bundle's and puts it into the worker's variables in place of the
  * folder where its framework keeps compiled code. */
 static enum prony_status empty_caches(const struct launch *launch, struct arena *arena,
 				      const char *const **rows, struct error *err)

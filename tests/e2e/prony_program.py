@@ -158,3 +158,16 @@ class ProgramTest(unittest.TestCase):
             raise
         finally:
             base.close()
+
+
+class KeptReferencesTest(ProgramTest):
+    """The tests of a class share `kept`, a folder with the cache of the reference's answers."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = tempfile.mkdtemp(prefix="prony-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.kept)
+
+    def setUp(self):
+        super().setUp()
+        self.environment["XDG_CACHE_HOME"] = os.path.join(self.kept, "cache")

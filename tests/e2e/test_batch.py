@@ -9,11 +9,10 @@ import socket
 import sqlite3
 import stat
 import subprocess
-import tempfile
 import time
 import unittest
 
-from prony_program import PATIENCE_S, PRONY, ProgramTest, marked_processes, read, write
+from prony_program import PATIENCE_S, PRONY, KeptReferencesTest, ProgramTest, marked_processes, read, write
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "batch.sh")
 CELLS = ("-f", "null,fake", "-n", "mlp", "-s", "forward,train", "-d", "synthetic", "-b", "4")
@@ -45,15 +44,9 @@ echo "$id;cluster"
 }
 
 
-class BatchTest(ProgramTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.kept = tempfile.mkdtemp(prefix="prony-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.kept)
-
+class BatchTest(KeptReferencesTest):
     def setUp(self):
         super().setUp()
-        self.environment["XDG_CACHE_HOME"] = self.kept  # of the references
         self.where = os.path.join(self.folder, "batch")
         self.fake = os.path.join(self.folder, "fake")
         os.mkdir(self.fake)

@@ -5,27 +5,17 @@ import os
 import shutil
 import signal
 import sqlite3
-import tempfile
 import time
 import unittest
 
-from prony_program import PATIENCE_S, ProgramTest
+from prony_program import PATIENCE_S, KeptReferencesTest
 
 TWO_TABLES = ("-f", "null,fake", "-n", "mlp", "-s", "forward,train", "-d", "synthetic", "-b", "4")
 FOUR_TABLES = (*TWO_TABLES[:-1], "4,8")
 QUICK = ("--quick", "--repeat", "1", "--steps", "5", "--warm-up", "1")
 
 
-class PartsTest(ProgramTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.kept = tempfile.mkdtemp(prefix="prony-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.kept)
-
-    def setUp(self):
-        super().setUp()
-        self.environment["XDG_CACHE_HOME"] = os.path.join(self.kept, "cache")  # of the references
-
+class PartsTest(KeptReferencesTest):
     def part(self, part, *words, expect=0, store=None, cells=TWO_TABLES, **more):
         store = store or os.path.join(self.folder, f"part{part.replace('/', 'of')}.db")
         self.prony("run", *cells, *QUICK, "--part", part, "--store", store, *words, expect=expect, **more)

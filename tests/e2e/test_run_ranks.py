@@ -8,13 +8,12 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 import unittest
 
 import counted
-from prony_program import HOME, PRONY, ProgramTest, marked_processes
+from prony_program import HOME, PRONY, KeptReferencesTest, ProgramTest, marked_processes
 
 SHORT = ("-n", "mlp", "-d", "mnist-3000", "-s", "train", "--quick", "--steps", "12", "--warm-up", "3")
 HANG_S = "4"
@@ -36,16 +35,7 @@ FAULTS = {
 
 
 @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two ranks need two cores")
-class RanksTest(ProgramTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.kept = tempfile.mkdtemp(prefix="prony-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.kept)
-
-    def setUp(self):
-        super().setUp()
-        self.environment["XDG_CACHE_HOME"] = self.kept  # of the references
-
+class RanksTest(KeptReferencesTest):
     def run_cells(self, *words, repeat=1, expect=None):
         done = self.prony("run", *SHORT, "--repeat", str(repeat), *words, "--store", self.store, expect=expect)
         self.assert_nothing_stays()
